@@ -1,0 +1,1 @@
+"""Observation and expectation become findings. Pure."""

@@ -1,0 +1,1 @@
+"""What was measured and what it means over time: the store and the baselines."""

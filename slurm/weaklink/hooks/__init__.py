@@ -1,0 +1,1 @@
+"""Prolog, epilog and health check: composition only."""

@@ -1,0 +1,1 @@
+"""Inference of the weak link from measurements. Pure."""

@@ -1,0 +1,1 @@
+"""The cluster as data: words, cluster file, expectations. Imports nothing of weaklink."""

@@ -1,0 +1,1 @@
+"""Read one node: one Host interface, one parser a tool."""

@@ -1,0 +1,1 @@
+"""Slurm client, ownership of drains, drain budget, reservations."""

@@ -1,0 +1,1 @@
+"""Sweeps: rounds of tests between pairs of nodes inside one Slurm allocation."""
