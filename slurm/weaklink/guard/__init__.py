@@ -1,1 +1,1 @@
-"""The controller's side: collect, policy, incidents, returns."""
+"""The controller's part: collect evidence, act under budget, explain, return nodes."""

@@ -1,0 +1,51 @@
+"""Find a NIC by its PCI address, and read what the kernel says of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from weaklink.apply.host import CommandError, Host
+
+_PCI = "/sys/bus/pci/devices"
+
+
+class Link(NamedTuple):
+    """A network interface now: name, MTU in bytes, IPv4 addresses with prefix length (global scope), administrative state."""
+
+    netdev: str
+    mtu: int
+    addresses: tuple[str, ...]
+    up: bool
+
+
+def netdev(host: Host, pci: str) -> str:
+    """Return the interface of the NIC at ``pci`` ("0000:00:11.0"), empty where there is none.
+
+    An Ethernet driver puts it right below the PCI device, virtio one level deeper.
+    """
+    base = f"{_PCI}/{pci}"
+    for folder in (f"{base}/net", *(f"{base}/{name}/net" for name in host.list(base) if name.startswith("virtio"))):
+        names = host.list(folder)
+        if names:
+            return names[0]
+    return ""
+
+
+def links(host: Host) -> dict[str, Link]:
+    """Return every interface by name."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(host.must("ip", "-json", "address", "show"))
+    except ValueError as error:
+        raise CommandError(f"ip -json address show: no JSON ({error})") from error
+    found = {}
+    for row in rows:
+        if not row.get("ifname"):
+            continue
+        addresses = tuple(
+            f"{address['local']}/{address['prefixlen']}"
+            for address in row.get("addr_info", [])
+            if address.get("family") == "inet" and address.get("scope") == "global"
+        )
+        found[row["ifname"]] = Link(row["ifname"], int(row.get("mtu", 0)), addresses, "UP" in row.get("flags", []))
+    return found

@@ -1,0 +1,121 @@
+"""Read cluster.yml: YAML with line numbers, checked against the schema. Runs on the controller only (PyYAML, jsonschema)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import yaml
+
+Path = tuple[Any, ...]
+
+
+class ClusterError(Exception):
+    """The cluster file is not usable; the text has file, line, key, what was found and what is allowed."""
+
+    def __init__(self, file: str, line: int, key: str, found: str, allowed: str, hint: str = "") -> None:
+        text = f"{file}:{line}: {key}: found {found}; allowed: {allowed}"
+        super().__init__(text + (f"; did you mean {hint!r}?" if hint else ""))
+        self.file, self.line, self.key, self.hint = file, line, key, hint
+
+
+class Document:
+    """A cluster file's data, and the line of each of its values by path."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.lines: dict[Path, int] = {}
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = mark.line + 1 if mark else 1
+            problem = str(getattr(error, "problem", None) or error)
+            raise ClusterError(file, line, "(file)", problem, "a YAML mapping") from error
+        self.data: Any = None if node is None else self._build(node, ())
+        if not isinstance(self.data, dict):
+            raise ClusterError(file, 1, "(file)", type(self.data).__name__, "a YAML mapping with format, cluster, …")
+
+    def _build(self, node: yaml.Node, path: Path) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            result: dict[Any, Any] = {}
+            for key_node, value_node in node.value:
+                key = self._scalar(key_node)
+                line = key_node.start_mark.line + 1
+                if key in result:
+                    earlier = self.lines[(*path, key)]
+                    raise ClusterError(self.file, line, dotted((*path, key)), f"it twice (line {earlier})", "each key once")
+                self.lines[(*path, key)] = line
+                result[key] = self._build(value_node, (*path, key))
+            return result
+        if isinstance(node, yaml.SequenceNode):
+            return [self._build(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node)
+
+    @staticmethod
+    def _scalar(node: yaml.Node) -> Any:
+        loader = yaml.SafeLoader("")
+        try:
+            return loader.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+        finally:
+            loader.dispose()  # type: ignore[no-untyped-call]
+
+    def error(self, path: Path, found: str, allowed: str, hint: str = "") -> ClusterError:
+        """Return the error about the value at ``path``."""
+        known = path
+        while known and known not in self.lines:
+            known = known[:-1]
+        return ClusterError(self.file, self.lines.get(known, 1), dotted(path) or "(file)", found, allowed, hint)
+
+
+def dotted(path: Iterable[Any]) -> str:
+    """Return a path as people write it: ``groups.compute.nics[1].pci``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
+    return text
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the cluster file."""
+    text = resources.files("weaklink.model").joinpath("cluster.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return the word of ``words`` that is most like ``word``, empty where none is."""
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), "")
+
+
+def validate(document: Document) -> None:
+    """Raise the first ClusterError (by line) that the schema finds."""
+    validator = jsonschema.Draft202012Validator(schema())
+    errors = [_explain(document, error) for error in validator.iter_errors(document.data)]
+    if errors:
+        raise min(errors, key=lambda error: error.line)
+
+
+def _explain(document: Document, error: jsonschema.ValidationError) -> ClusterError:
+    path = tuple(error.absolute_path)
+    value, wanted = error.instance, error.validator_value
+    if error.validator == "additionalProperties" and isinstance(error.schema, dict):
+        known = sorted(error.schema.get("properties", {}))
+        unknown = next(key for key in value if key not in known)
+        return document.error((*path, unknown), f"the unknown key {unknown!r}", ", ".join(known), nearest(str(unknown), known))
+    if error.validator == "required":
+        missing = [key for key in wanted if key not in value]
+        return document.error((*path, missing[0]), "nothing", f"required: {', '.join(wanted)}")
+    if error.validator in ("enum", "const"):
+        words = wanted if error.validator == "enum" else [wanted]
+        return document.error(path, repr(value), ", ".join(map(str, words)), nearest(str(value), map(str, words)))
+    if error.validator == "pattern":
+        return document.error(path, repr(value), f"text like {wanted}")
+    return document.error(path, json.dumps(value)[:80], f"{error.validator} {wanted}")

@@ -1,0 +1,85 @@
+"""What holds for all code that runs on nodes: the floor of Python, who imports whom, no words about a shell."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "slurm/weaklink"
+NODE_PARTS = ("observe", "checks", "hooks", "scheduler")
+FILES = [
+    *(path for part in NODE_PARTS for path in sorted((PACKAGE / part).rglob("*.py"))),
+    *(
+        PACKAGE / name
+        for name in ("model/process.py", "model/expected.py", "model/finding.py", "__main__.py", "cli/__init__.py")
+    ),
+    *(PACKAGE / f"cli/{name}.py" for name in ("check", "observe")),
+    *(PACKAGE.parent / name for name in ("prolog", "epilog", "health")),
+]
+# Whoever is listed may be imported, and model by all.
+MAY_IMPORT = {
+    "model": set(),
+    "observe": set(),
+    "checks": {"observe"},
+    "scheduler": set(),
+    "hooks": {"checks", "measure", "scheduler", "observe"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Return the parts of weaklink that a file imports."""
+    found = set()
+    for item in ast.walk(ast.parse(path.read_text())):
+        names = (
+            [item.module or ""]
+            if isinstance(item, ast.ImportFrom)
+            else [a.name for a in item.names]
+            if isinstance(item, ast.Import)
+            else []
+        )
+        found |= {name.split(".")[1] for name in names if name.startswith("weaklink.")}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE.parent)))
+def test_the_floor_is_python_3_9(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    for item in ast.walk(tree):
+        # X | Y of types parses on 3.9 and breaks when it is read at run time.
+        assert not isinstance(item, getattr(ast, "Match", ())), f"{path}: match"
+        if isinstance(item, ast.BinOp) and isinstance(item.op, ast.BitOr):
+            sides = {getattr(side, "id", getattr(side, "value", "")) for side in (item.left, item.right)}
+            assert not sides & {None, "str", "int", "bytes", "float", "bool"}, f"{path}:{item.lineno}: a union of types"
+        if isinstance(item, ast.Call) and getattr(item.func, "id", "") == "zip":
+            assert not item.keywords, f"{path}:{item.lineno}: zip(strict=) is of 3.10"
+
+
+@pytest.mark.parametrize("part", NODE_PARTS)
+def test_who_imports_whom(part: str) -> None:
+    for path in (PACKAGE / part).rglob("*.py"):
+        extra = imports(path) - MAY_IMPORT[part] - {"model", part}
+        assert not extra, f"{path.name} imports {extra}"
+
+
+def test_the_expectations_reader_imports_nothing_of_weaklink() -> None:
+    for name in ("process", "expected", "finding"):
+        assert imports(PACKAGE / f"model/{name}.py") <= {"model"}
+
+
+def test_no_shell_anywhere() -> None:
+    for path in FILES:
+        for item in ast.walk(ast.parse(path.read_text())):
+            if isinstance(item, ast.keyword):
+                assert item.arg != "shell", path
+            if isinstance(item, ast.Attribute):
+                assert item.attr not in ("system", "popen", "Popen"), path
+
+
+def test_files_are_short() -> None:
+    for path in FILES:
+        assert len(path.read_text().splitlines()) < 500, path
+        for item in ast.walk(ast.parse(path.read_text())):
+            if isinstance(item, ast.FunctionDef):
+                assert (item.end_lineno or 0) - item.lineno < 60, f"{path}: {item.name}"
