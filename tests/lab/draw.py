@@ -31,7 +31,7 @@ class Draw(NamedTuple):
 
 
 # Every one of these leaves the port ACTIVE at full nominal rate.
-DEGRADATIONS = {"rate": (5.0, 10.0, 20.0), "loss": (5.0, 8.0, 12.0), "delay": (20.0, 30.0, 40.0)}
+DEGRADATIONS = {"rate": (5.0, 8.0, 12.0), "loss": (5.0, 8.0, 12.0), "delay": (20.0, 30.0, 40.0)}
 
 
 def draw(seed: int, nodes: Sequence[str]) -> Draw:

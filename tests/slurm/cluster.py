@@ -7,14 +7,17 @@ goes, mounts too. Each slurmd has a mount namespace with its own fake /sys, /etc
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from weaklink.model.process import RunResult  # noqa: TC002 - as the rest of the tests import
 from weaklink.observe.command import Tools
@@ -24,6 +27,8 @@ from tests.fakenode import FakeNode, expected
 NODES = ("c1", "c2", "c3")
 KEY = "5a" * 32
 ADDRESS = "10.77.0.1"
+PARENT = Path("/var/tmp")  # noqa: S108 - a real disk: an overlay cannot lie on another overlay
+PREFIX = "weaklink-slurm-"
 WORKDIR = "/tmp"  # noqa: S108 - the namespaces' own
 REPO = Path(__file__).resolve().parents[2]
 _TOOLS = Tools()
@@ -117,6 +122,24 @@ exec slurmd -N $1
 """
 
 
+@contextmanager
+def running(rootfs: Path, parent: Path = PARENT) -> Iterator[Cluster]:
+    """A cluster in a folder of its own under ``parent``; leftovers of programs that were killed are cleared away."""
+    for old in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError), (old / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # whoever made it is gone
+            shutil.rmtree(old, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    with (work / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cluster = Cluster(rootfs, work)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
 class Cluster:
     """A running Slurm. ``work`` is a folder on a real disk that may be thrown away afterwards."""
 
@@ -167,9 +190,10 @@ class Cluster:
         self.must(["/usr/sbin/slurmctld", "-c"], timeout=20)
         for name in NODES:
             self.must(["unshare", "--mount", "bash", "-c", _SLURMD, "slurmd", name], timeout=20)
-        self.wait(lambda: self.states() == {name: {"IDLE"} for name in NODES}, 30, "nodes idle")
+        self.wait(lambda: self.states() == {name: {"IDLE"} for name in NODES}, 60, "nodes idle")
 
     def stop(self) -> None:
+        """End the init, and with it every process and mount in the namespaces; remove the folder. Safe to repeat."""
         if self._init is not None:
             if self.pid:
                 self._kill(self.pid)
@@ -235,6 +259,30 @@ class Cluster:
     def evidence(self, name: str) -> list[dict[str, Any]]:
         folder = self.place(name, "/var/lib/weaklink/evidence")
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+    # faults around the hooks
+
+    @contextmanager
+    def slow_tool(self, name: str) -> Iterator[Callable[[], bool]]:
+        """Put a tool in front of the real ``name`` that waits until the block ends; yield "is it being run?"."""
+        path, mark, go = f"/usr/sbin/{name}", f"/tmp/{name}-runs", f"/tmp/{name}-go"  # noqa: S108 - the namespaces' own
+        script = f"#!/bin/sh\ntouch {mark}\nuntil test -e {go}; do sleep 0.05; done\nexit 1\n"
+        self.must(["sh", "-c", 'rm -f "$2" "$3"; printf %s "$4" > "$1"; chmod 755 "$1"', "sh", path, mark, go, script])
+        inside = Path(f"/proc/{self.pid}/root")
+        try:
+            yield (inside / mark[1:]).exists
+        finally:
+            self.must(["sh", "-c", 'touch "$2"; rm "$1"', "sh", path, go])
+
+    @contextmanager
+    def controller_away(self) -> Iterator[None]:
+        """Stop slurmctld as a machine that hangs does: connections are taken and never answered."""
+        number = self.must(["cat", "/run/slurmctld.pid"]).strip()
+        self.must(["kill", "-STOP", number])
+        try:
+            yield
+        finally:
+            self.must(["kill", "-CONT", number])
 
     # commands
 
@@ -305,9 +353,14 @@ class Cluster:
 
     def tidy(self) -> None:
         """Cancel all jobs, undrain all nodes, forget Extra."""
-        if self.must(["squeue", "-h"]).strip():
+
+        def none_left() -> bool:
+            if not self.must(["squeue", "-h"]).strip():
+                return True
             self.must(["scancel", "--partition=main", "--quiet"])
-            self.wait(lambda: not self.must(["squeue", "-h"]).strip(), 20, "no jobs left")
+            return False
+
+        self.wait(none_left, 60, "no jobs left")
         for line in self.must(["scontrol", "show", "node", "-o"]).splitlines():
             name = line.partition("NodeName=")[2].partition(" ")[0]
             if "DRAIN" in line:
@@ -321,7 +374,7 @@ class Cluster:
         self.tidy()
         for name in NODES:
             self.reset_node(name)
-        self.wait(lambda: self.states() == {name: {"IDLE"} for name in NODES}, 20, "nodes idle")
+        self.wait(lambda: self.states() == {name: {"IDLE"} for name in NODES}, 60, "nodes idle")
 
     def tail(self) -> str:
         logs = self.work / "upper/var/log/slurm"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import Cluster, running
 
 
 @pytest.fixture(scope="session")
@@ -19,14 +17,8 @@ def daemons() -> Iterator[Cluster]:
 
     if os.geteuid() != 0:
         pytest.fail("tests with real Slurm daemons make namespaces and mounts: run them as root")
-    rootfs = image.ensure().rootfs_dir
-    work = Path(tempfile.mkdtemp(prefix="weaklink-slurm-", dir="/var/tmp"))
-    cluster = Cluster(rootfs, work)
-    try:
-        cluster.start()
+    with running(image.ensure().rootfs_dir) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

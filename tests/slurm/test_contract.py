@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
 import pytest
-from weaklink.scheduler import digest, ownership
+from weaklink.scheduler import budget, digest, ownership
 from weaklink.scheduler.budget import Decision
 from weaklink.scheduler.fake import FakeSlurm
 from weaklink.scheduler.slurm import SlurmClient, SlurmError
@@ -208,11 +209,45 @@ def test_over_budget_drains_nothing(site: Site) -> None:
     assert not site.slurm.nodes()["c1"].drained
 
 
+def test_of_two_that_drain_at_once_over_the_budget_the_earlier_stays(site: Site) -> None:
+    """Both look before either has written: each sees room for one."""
+    view = {"partitions": {"main": ["c1", "c2", "c3"]}, "leaves": {}, "policy": {"budget": {"total_nodes": 1}}}
+    both_have_looked = threading.Barrier(2, timeout=60)
+    outcomes: dict[str, ownership.Outcome] = {}
+
+    def hook(name: str) -> None:
+        looks = iter([True])
+
+        def decide(nodes: Any) -> Decision:
+            told = budget.decide(nodes, name, "net.mtu", view, lambda who, text: ownership.owned(KEY, who, text))
+            if next(looks, False):
+                assert told.allowed
+                both_have_looked.wait()
+            return told
+
+        outcomes[name] = ownership.drain(site.slurm, KEY, name, "net.mtu", f"{name} is bad", decide=decide)
+
+    threads = [threading.Thread(target=hook, args=(name,)) for name in ("c2", "c1")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    nodes = site.slurm.nodes()
+    first = min(("c1", "c2"), key=lambda name: (nodes[name].reason_time, name))
+    # The one that undid its drain has a later stamp for that, so where both wrote in one second the name decides.
+    assert {name: outcome.what for name, outcome in outcomes.items()} == {
+        name: "drained" if name == first else "over-budget" for name in ("c1", "c2")
+    }
+    assert [name for name in ("c1", "c2", "c3") if nodes[name].drained] == [first]
+    assert ownership.owns(KEY, first, nodes[first].reason)
+
+
 def test_jobs(site: Site) -> None:
     number = site.submit("--hold", "--job-name", "x|y|State=RUNNING|")
     job = site.slurm.job(number)
     assert job == JobInfo(number, "alice", True, True, "PENDING", "", "main")
     assert not site.slurm.job(site.submit("--hold", "--no-requeue")).requeue
+    assert job.handle == str(number)
     site.slurm.note_job(number, 'note with "quotes" = and [brackets]')
     with pytest.raises(SlurmError):
         site.slurm.job(999)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from weaklink.model.process import ABANDONED, ERROR, EXITED, MISSING, TIMEOUT, RunResult
@@ -31,8 +32,18 @@ def gone(pid: int) -> bool:
     """True when a process is gone, or only its zombie is left."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def soon(what: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """True when something comes true; SIGKILL is sent at once, but the kernel takes its time to act on it."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def test_output_status_and_time() -> None:
@@ -69,21 +80,27 @@ def test_a_tool_that_hangs_and_ignores_sigterm_is_killed_with_its_group(tmp_path
         f"trap '' TERM HUP INT; sleep 60 & echo $! > {note}; echo $$ >> {note}; echo begun; wait; sleep 60",
     )
     start = time.monotonic()
-    result = tools.run(["hang"], 0.5)
-    assert time.monotonic() - start < 2
+    result = tools.run(["hang"], 1.5)
+    assert time.monotonic() - start < 20
     assert result.status == TIMEOUT
     assert result.rc is None
     assert result.out == "begun\n"
-    assert all(gone(int(pid)) for pid in note.read_text().split())
+    pids = [int(pid) for pid in note.read_text().split()]
+    assert len(pids) == 2
+    assert soon(lambda: all(map(gone, pids)))  # by themselves they would last a minute
 
 
 def test_a_child_that_escaped_and_holds_the_pipe_does_not_hold_us(tmp_path: Path, tools: Tools) -> None:
     note = tmp_path / "pid"
     # Leaves the group and the session, keeps standard output open.
-    tool(tmp_path, "daemonise", f"setsid sh -c 'echo $$ > {note}; exec sleep 60' & sleep 0.1; echo done")
+    tool(
+        tmp_path,
+        "daemonise",
+        f"setsid sh -c 'echo $$ > {note}; exec sleep 60' & until test -s {note}; do sleep 0.05; done; echo done",
+    )
     start = time.monotonic()
     result = tools.run(["daemonise"], 30)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     assert (result.status, result.rc, result.out) == (EXITED, 0, "done\n")
     escaped = int(note.read_text())
     assert not gone(escaped)
@@ -94,8 +111,8 @@ def test_a_hanging_tool_with_an_escaped_child_ends_at_the_deadline(tmp_path: Pat
     note = tmp_path / "pid"
     tool(tmp_path, "both", f"setsid sh -c 'echo $$ > {note}; exec sleep 60' & sleep 60")
     start = time.monotonic()
-    result = tools.run(["both"], 0.5)
-    assert time.monotonic() - start < 2
+    result = tools.run(["both"], 1.5)
+    assert time.monotonic() - start < 20
     assert result.status == TIMEOUT
     os.kill(int(note.read_text()), signal.SIGKILL)
 
@@ -104,8 +121,8 @@ def test_a_hanging_tool_with_an_escaped_child_ends_at_the_deadline(tmp_path: Pat
 def test_a_flood_is_cut_and_is_an_error(tmp_path: Path, where: str) -> None:
     tool(tmp_path, "flood", f"yes {where}")
     start = time.monotonic()
-    result = Tools(path=[str(tmp_path), "/usr/bin"], max_output=100_000).run(["flood"], 20)
-    assert time.monotonic() - start < 5
+    result = Tools(path=[str(tmp_path), "/usr/bin"], max_output=100_000).run(["flood"], 40)
+    assert time.monotonic() - start < 20
     assert result.status == ERROR
     assert len(result.out) <= 100_000
     assert "more than 100000 bytes" in result.err
@@ -113,7 +130,7 @@ def test_a_flood_is_cut_and_is_an_error(tmp_path: Path, where: str) -> None:
 
 def test_a_closed_pipe_is_no_end_and_a_late_word_is_heard(tmp_path: Path, tools: Tools) -> None:
     tool(tmp_path, "closes", "exec >&- 2>&-; sleep 0.3; exit 7")
-    result = tools.run(["closes"], 5)
+    result = tools.run(["closes"], 20)
     assert (result.status, result.rc) == (EXITED, 7)
     assert result.seconds >= 0.3
 
@@ -166,7 +183,7 @@ def test_a_process_that_cannot_be_killed_is_abandoned(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "killpg", lambda pid, _signal: killed.append(pid))
     start = time.monotonic()
     result = command.run(["sleep", "30"], 0.2)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 15
     assert result.status == ABANDONED
     assert str(killed[0]) in result.err
     monkeypatch.undo()

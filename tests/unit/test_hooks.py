@@ -27,6 +27,9 @@ from tests.fakenode import FakeNode, dump, expected
 
 KEY = "5a" * 32
 REPO = Path(__file__).parents[2]
+ADDRESSES = json.dumps(
+    [{"ifname": f"enp0s1{6 + net}", "addr_info": [{"local": f"10.77.{net}.11", "prefixlen": 24}]} for net in range(3)]
+)
 
 
 class Node:
@@ -59,7 +62,7 @@ class Node:
         self.asked.append(list(argv))
         if argv[0] in self.hang:
             return RunResult(tuple(argv), None, "", "", TIMEOUT, timeout)
-        out = {"systemctl": "active\nactive\n", "ip": "[]"}.get(argv[0])
+        out = {"systemctl": "active\nactive\n", "ip": ADDRESSES}.get(argv[0])
         return RunResult(tuple(argv), 0 if out else None, out or "", "", "exited" if out else "missing", 0.0)
 
     def feed(self, argv: Sequence[str], timeout: float, _stdin: str) -> RunResult:
@@ -128,7 +131,7 @@ def test_nothing_wrong_no_slurm_call_no_file(node: Node) -> None:
     assert not Path(node.places.state).exists()
     assert node.health() == node.epilog() == 0
     assert node.slurm.calls == []
-    assert node.evidence() == []
+    assert node.evidence() == node.lines() == []
 
 
 def test_a_fault_drains_and_requeues(node: Node) -> None:
@@ -184,6 +187,37 @@ def test_a_job_that_cannot_be_requeued(node: Node, policy: str, wanted: str | No
     assert node.reason()
     assert (wanted in node.wrote()) if wanted else not {"requeue", "cancel"} & set(node.wrote())
     assert action in node.actions()
+
+
+@pytest.mark.parametrize(("requeue", "nonbatch"), [(True, "cancel"), (False, "cancel")])
+def test_of_an_array_only_the_task_on_this_node_goes(node: Node, requeue: bool, nonbatch: str) -> None:
+    # The last task of an array to start has the number of the whole array.
+    for number, task, where in ((7, "7_3", "c1"), (8, "7_1", "c2"), (9, "7_2", "c3")):
+        node.slurm.put_job(JobInfo(number, "alice", True, requeue, "RUNNING", where, "main", task))
+    node.tree.down("rxe_compute")
+    assert node.prolog(job="7") == 0
+    gone = "PENDING" if requeue else "CANCELLED"
+    assert [node.slurm.job(number).state for number in (7, 8, 9)] == [gone, "RUNNING", "RUNNING"]
+    assert set(node.slurm.notes) == {7}
+
+
+@pytest.mark.parametrize("when", ["job", "note_job"])
+def test_a_job_that_its_owner_cancels_meanwhile_stays_cancelled(node: Node, when: str) -> None:
+    """Slurm would requeue it all the same."""
+    node.slurm.before[when] = lambda: node.slurm.put_job(JobInfo(7, "alice", True, True, "CANCELLED", "c1", "main"))
+    node.tree.down("rxe_compute")
+    assert node.prolog() == 0
+    assert node.reason()
+    assert "requeue" not in node.wrote()
+    assert "job-gone" in node.actions()
+
+
+@pytest.mark.parametrize("job", ["", "7; reboot", "7\n8", "x" * 100_000, "-1"])
+def test_a_job_number_that_is_none_is_told_and_the_job_runs(node: Node, job: str) -> None:
+    node.tree.down("rxe_compute")
+    assert node.prolog(job=job, user='"; reboot #\n') == 0
+    assert {"requeue", "cancel"}.isdisjoint(node.wrote())
+    assert "unknown" in node.actions()  # every line of the log is whole
 
 
 def test_our_own_jobs_are_not_looked_at(node: Node) -> None:
@@ -267,6 +301,47 @@ def test_hanging_tools_are_unknown(node: Node) -> None:
     node.hang |= {"ibv_devinfo", "ip", "systemctl"}
     assert node.prolog() == node.health() == 0
     assert node.slurm.calls == []
+
+
+def test_a_tool_that_hangs_is_told_also_where_all_is_well_without_it(node: Node) -> None:
+    node.hang.add("ibv_devinfo")
+    assert node.prolog() == 0
+    assert node.slurm.calls == []
+    [line] = node.lines()
+    assert (line["action"], line["verdict"]) == ("unknown", "unknown")
+    assert line["message"].startswith("ibv_devinfo did not end within")
+
+
+def test_what_is_bad_but_drains_nobody_is_noted_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = node.run
+
+    def run(argv: Sequence[str], timeout: float) -> RunResult:
+        done = real(argv, timeout)
+        return done._replace(out="active\nfailed\n") if argv[0] == "systemctl" else done
+
+    monkeypatch.setattr(node, "run", run)
+    for _ in range(3):
+        assert node.health() == 0
+    said = [line["message"] for line in node.lines() if line["action"] == "noted"]
+    assert len(said) == 1
+    assert said[0].startswith("slurmd: failed, wanted active")
+    assert node.slurm.calls == []
+
+
+def test_sysfs_that_cannot_be_read_is_unknown_not_an_absent_device(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.listdir
+
+    def listdir(path: Any = ".") -> list[str]:
+        if str(path).endswith("/sys/class/infiniband"):
+            raise OSError(24, "Too many open files")
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    for _ in range(4):
+        assert node.prolog() == node.health() == node.epilog() == 0
+    assert node.slurm.calls == []
+    assert set(node.actions()) <= {"unknown", "noted"}
+    assert any("Too many open files" in line["message"] for line in node.lines())
 
 
 def test_strikes_are_counted_shared_and_forgotten(node: Node) -> None:
@@ -417,7 +492,45 @@ def test_state_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytes
     assert read_state(path) == {"a": 1}
 
 
+@pytest.mark.parametrize("taken", [0, 5])
+def test_a_disk_that_takes_a_part_only_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    path = str(tmp_path / "state.json")
+    write_atomic(path, {"a": 1})
+    real, sizes = os.write, iter([taken])
+
+    def write(fd: int, data: bytes) -> int:
+        size = next(sizes, 0)
+        if not size:
+            raise OSError(28, "No space left on device")
+        return real(fd, data[:size])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(OSError, match="No space"):
+            write_atomic(path, {"a": 2})
+    assert read_state(path) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
+
+
 # the frame
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for something that is only a matter of when the kernel gets round to it."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def gone(pid: int) -> bool:
+    """True when a process is gone, or only its zombie is left."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def in_child(code: Callable[[], int]) -> tuple[int, float]:
@@ -436,7 +549,8 @@ def test_whatever_the_work_says_the_status_is_0(status: int) -> None:
     assert in_child(lambda: frame.supervise(lambda: status, 5, said.append))[0] == 0
 
 
-def test_work_that_hangs_is_left_at_the_deadline(tmp_path: Path) -> None:
+def test_work_that_hangs_is_left_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame, "_LAST_RESORT", 30)  # it is the deadline that ends it
     note, told = tmp_path / "pid", tmp_path / "told"
 
     def hang() -> int:
@@ -449,13 +563,11 @@ def test_work_that_hangs_is_left_at_the_deadline(tmp_path: Path) -> None:
     def write(text: str) -> None:
         told.write_text(text)
 
-    status, seconds = in_child(lambda: frame.supervise(hang, 0.5, write))
+    status, seconds = in_child(lambda: frame.supervise(hang, 1, write))
     assert status == 0
-    assert 0.4 < seconds < 1.4
-    assert told.read_text() == "not done within 0.5 s"
-    state = Path(f"/proc/{note.read_text()}/stat")
-    time.sleep(0.1)
-    assert not state.exists() or " Z " in state.read_text()
+    assert 0.9 < seconds < 20
+    assert told.read_text() == "not done within 1 s"
+    wait_for(lambda: gone(int(note.read_text())))
 
 
 def test_work_that_dies_is_told() -> None:
@@ -477,40 +589,67 @@ def test_told_to_stop_it_stops_with_0(tmp_path: Path) -> None:
     pid = os.fork()
     if pid == 0:
         os._exit(frame.supervise(hang, 30, lambda _: None))
-    while not ready.exists():
-        time.sleep(0.01)
+    wait_for(ready.exists)
     os.kill(pid, signal.SIGTERM)
     begun = time.monotonic()
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 15
+
+
+def test_told_to_stop_it_takes_the_running_tool_with_it(tmp_path: Path) -> None:
+    """A time-out of slurmd's reaches the hook only; its tool has a session of its own."""
+    note = tmp_path / "pid"
+
+    def work() -> int:
+        Tools().run(["sh", "-c", f"echo $$ > {note}.new; mv {note}.new {note}; trap '' TERM; sleep 61 & wait"], 60)
+        return 0
+
+    pid = os.fork()
+    if pid == 0:
+        os._exit(frame.supervise(work, 60, lambda _: None))
+    wait_for(note.exists)
+    os.kill(pid, signal.SIGTERM)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    wait_for(lambda: gone(int(note.read_text())))
 
 
 def test_even_a_report_that_hangs_ends() -> None:
     status, seconds = in_child(lambda: frame.supervise(lambda: 1, 0.3, lambda _: time.sleep(60)))
     assert status == 0
-    assert seconds < 3
+    assert seconds < 20
 
 
-def sleeper() -> int:
-    time.sleep(20)
-    return 0
+def test_a_worker_that_cannot_be_killed_holds_no_pipe_of_slurmd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "pid"
 
+    def sleeper() -> int:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        note.write_text(str(os.getpid()))
+        time.sleep(60)
+        return 0
 
-def test_the_worker_holds_no_pipe_of_slurmd() -> None:
+    # Uninterruptible sleep cannot be had on demand: here the signal is lost, which looks the same from outside.
+    monkeypatch.setattr(frame, "_kill", lambda _pid: None)
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.dup2(write_end, 1)
         os.set_inheritable(write_end, True)
         os.close(read_end)
-        os._exit(frame.supervise(sleeper, 0.3, lambda _: None))
+        os._exit(frame.supervise(sleeper, 1, lambda _: None))
     os.close(write_end)
     os.waitpid(pid, 0)
     begun = time.monotonic()
     assert os.read(read_end, 10) == b""  # the end, not a wait for the worker
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 15
     os.close(read_end)
+    worker = int(note.read_text())
+    assert not gone(worker)
+    os.kill(worker, signal.SIGKILL)
 
 
 # start
@@ -604,7 +743,7 @@ def test_real_tools_that_misbehave(tmp_path: Path) -> None:
     for name, text in {
         "hung": "sleep 60",
         "deaf": "trap '' TERM INT HUP; sleep 60 & wait; sleep 60",
-        "forking": "setsid sleep 3 & sleep 60",
+        "forking": "setsid sleep 20 & sleep 60",
         "flooding": "yes",
         "dying": "kill -SEGV $$",
         "garbage": "head -c 20000 /dev/urandom",
@@ -623,5 +762,5 @@ def test_real_tools_that_misbehave(tmp_path: Path) -> None:
             make_client=lambda _: node.slurm,
         )
         assert code == 0, name
-        assert time.monotonic() - begun < 2, name
+        assert time.monotonic() - begun < 15, name
         assert node.slurm.calls == [], name

@@ -77,6 +77,45 @@ def test_no_shell_anywhere() -> None:
                 assert item.attr not in ("system", "popen", "Popen"), path
 
 
+# What node code may start, by its first words: it reads, and it asks Slurm. Nothing that disturbs a node is among them.
+COMMANDS = {
+    ("ibv_devinfo",),
+    ("ip", "-j", "addr", "show"),
+    ("systemctl", "is-active"),
+    ("scontrol", "show"),
+    ("scontrol", "update"),
+    ("scontrol", "create", "reservation"),
+    ("scontrol", "delete"),
+    ("scontrol", "requeue"),
+    ("scontrol", "-o"),
+    ("squeue", "-h"),
+    ("scancel",),
+}
+TOOLS = {words[0] for words in COMMANDS} | {
+    "reboot",
+    "shutdown",
+    "mlxconfig",
+    "mlxfwreset",
+    "flint",
+    "modprobe",
+    "rdma",
+}
+
+
+def test_node_code_starts_nothing_that_disturbs_a_node() -> None:
+    started = set()
+    for path in FILES:
+        for item in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(item, (ast.List, ast.Tuple)) or not item.elts:
+                continue
+            words = [part.value if isinstance(part, ast.Constant) else None for part in item.elts]
+            if words[0] in TOOLS and isinstance(item, ast.List):
+                begin = next((known for known in COMMANDS if tuple(words[: len(known)]) == known), None)
+                assert begin, f"{path.name}:{item.lineno} starts {words}"
+                started.add(begin)
+    assert started == COMMANDS  # the list has nothing that is not used
+
+
 def test_files_are_short() -> None:
     for path in FILES:
         assert len(path.read_text().splitlines()) < 500, path

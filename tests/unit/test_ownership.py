@@ -13,6 +13,7 @@ from weaklink.scheduler import ownership
 from weaklink.scheduler.budget import Decision
 from weaklink.scheduler.fake import FakeSlurm
 from weaklink.scheduler.ownership import MAX_REASON, drain, format_reason, load_key, owns, parse_reason, release
+from weaklink.scheduler.text import SlurmError
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -168,6 +169,24 @@ def test_a_failure_of_slurm_is_unknown_and_raises_nothing(method: str) -> None:
     assert "contact slurm controller" in outcome.detail
     slurm.fail.clear()
     assert not slurm.nodes()["c1"].drained
+
+
+@pytest.mark.parametrize(("after", "wanted"), [(True, "drained"), (False, "over-budget")])
+def test_a_drain_that_timed_out_and_arrived_is_ours_and_within_the_budget(after: bool, wanted: str) -> None:
+    slurm = FakeSlurm()
+    real = slurm.drain
+
+    def late(node: str, reason: str) -> None:
+        real(node, reason)
+        raise SlurmError("scontrol did not end within 8.0 s (timeout)")
+
+    slurm.drain = late  # type: ignore[method-assign]
+    answers = iter([yes(None), Decision(after, "full", 1, 1)])
+    outcome = drain(slurm, KEY, "c1", "rdma.state", "down", decide=lambda _: next(answers), pause=now)
+    assert outcome.what == wanted
+    assert "what stood there right before is not known (scontrol did not end" in outcome.detail
+    assert outcome.token
+    assert slurm.nodes()["c1"].drained is after
 
 
 def test_a_failed_look_up_never_writes() -> None:

@@ -292,7 +292,7 @@ def test_without_a_feeder_it_takes_three_processes() -> None:
 
 
 def test_jobs() -> None:
-    job = SlurmClient(Tools("7|alice|1|0|RUNNING|main|c[1-2]|\n")).job(7)
+    job = SlurmClient(Tools("7|alice|1|0|RUNNING|main|c[1-2]|7|N/A|\n")).job(7)
     assert (job.id, job.user, job.batch, job.requeue, job.state, job.nodes, job.partition) == (
         7,
         "alice",
@@ -304,13 +304,30 @@ def test_jobs() -> None:
     )
     for bad in (
         "",
-        "8|alice|1|0|RUNNING|main|c1|\n",
-        "7|a|1|0|R|main|c1|\n7|a|1|0|R|main|c1|\n",
-        "7|al|ice|1|0|R|main|c1|\n",
+        "8|alice|1|0|RUNNING|main|c1|8|N/A|\n",
+        "7|a|1|0|R|main|c1|7|N/A|\n7|a|1|0|R|main|c1|7|N/A|\n",
+        "7|al|ice|1|0|R|main|c1|7|N/A|\n",
+        "7|a|1|0|R|main|c1|\n",
         "x\n",
     ):
         with pytest.raises(SlurmError):
             SlurmClient(Tools(bad)).job(7)
+
+
+def test_a_task_of_an_array_is_named_as_such() -> None:
+    # The last task has the array's number; the tasks that wait are one line with a list.
+    out = "40|a|1|1|RUNNING|main|c3|40|3|\n41|a|1|1|RUNNING|main|c1|40|1|\n42|a|1|1|PENDING|main||42|4-9|\n"
+    assert [SlurmClient(Tools(out)).job(number).handle for number in (40, 41, 42)] == ["40_3", "40_1", "42"]
+    tools = Tools("", "", "")
+    slurm = SlurmClient(tools)
+    slurm.requeue("40_3")
+    slurm.cancel("40_3")
+    slurm.note_job("40_3", "why")
+    assert [argv[-1] for argv in tools.asked[:2]] == ["40_3", "40_3"]
+    assert "jobid=40_3" in tools.asked[2]
+    for bad in ("40_", "_3", "40_3_4", "40_[1-3]", "40_*"):
+        with pytest.raises(SlurmError):
+            slurm.requeue(bad)
 
 
 def test_reservations() -> None:

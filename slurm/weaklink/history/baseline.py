@@ -16,6 +16,8 @@ _PRIOR_SIGMA = 0.10
 _PRIOR_WEIGHT = 4.0
 # A flow this many times the fleet's median away is an outlier whatever the noise (latencies stray further) …
 OUTLIER_FACTOR = {"bandwidth": 3.0, "latency": 5.0}
+# … all flows of an HCA, this much worse than all others, make it one …
+APART_FACTOR = {"bandwidth": 2.0, "latency": 3.0}
 # … and so is, in a quiet fleet, one this many deviations away (but never one closer than twice the smallest loss).
 OUTLIER_SIGMAS = 8.0
 _MAD_TO_SIGMA = 1.4826
@@ -63,8 +65,9 @@ def outliers(measurements: Sequence[Measurement], *, min_loss: float) -> list[Ou
 
 
 def _apart(benchmark: str, group: Sequence[Measurement]) -> list[Outlier]:
-    """Return HCAs whose flows (all, or those of one direction) are all worse than every flow without them, by half."""
-    sign = 1 if BENCHMARKS[benchmark][2] else -1
+    """Return HCAs whose flows (all, or those of one direction) are all far worse than every flow without them."""
+    metric, _, better = BENCHMARKS[benchmark]
+    sign = 1 if better else -1
     flows = [(one.src, one.dst, sign * math.log(one.value)) for one in group if one.value is not None]
     hcas = sorted({end for src, dst, _ in flows for end in (src, dst)})
     found: list[Outlier] = []
@@ -72,8 +75,13 @@ def _apart(benchmark: str, group: Sequence[Measurement]) -> list[Outlier]:
         rest = [y for src, dst, y in flows if hca not in (src, dst)]
         sending = [y for src, _, y in flows if src == hca]
         receiving = [y for _, dst, y in flows if dst == hca]
-        for mine in (sending + receiving, sending, receiving):
-            if mine and rest and max(mine) < min(rest) and median(mine) - median(rest) < -math.log(2):
+        # One direction alone may be two flows, which chance puts on one side easily: there the gap must be wider.
+        for mine, gap in (
+            (sending + receiving, APART_FACTOR[metric]),
+            (sending, OUTLIER_FACTOR[metric]),
+            (receiving, OUTLIER_FACTOR[metric]),
+        ):
+            if mine and rest and max(mine) < min(rest) and median(mine) - median(rest) < -math.log(gap):
                 factor = math.exp(sign * (median(mine) - median(rest)))
                 found.append(Outlier(hca, "", benchmark, factor, f"{factor:.2f} of what the flows without it reach"))
                 break

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 _MAX_LINE = 16_384
+_MAX_TEXT = 500
 _MAX_LOG = 16 * 1024 * 1024
 _MAX_STATE = 1024 * 1024
 _KEEP_EVIDENCE = 256
@@ -48,13 +49,20 @@ def write_atomic(path: str, data: Mapping[str, Any]) -> None:
     folder = path.rpartition("/")[0]
     _make_folder(folder)
     draft = f"{path}.{os.getpid()}.new"
+    left = json.dumps(data, separators=(",", ":")).encode("ascii")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, json.dumps(data, separators=(",", ":")).encode("ascii"))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(draft, path)  # noqa: PTH105 - pathlib is slow to load
+        try:
+            while left:  # a disk that fills up takes a part first and says no only after that
+                left = left[os.write(fd, left) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(draft, path)  # noqa: PTH105 - pathlib is slow to load
+    except OSError:
+        with suppress(OSError):
+            os.unlink(draft)  # noqa: PTH108 - pathlib is slow to load
+        raise
 
 
 def read_state(path: str) -> dict[str, Any]:
@@ -71,8 +79,12 @@ def log(places: Places, record: Mapping[str, Any]) -> None:
     """Append one JSON line to the log. What cannot be logged is lost: a full disk must not stop a job."""
     line = json.dumps({"time": now_text(), **record}, separators=(",", ":"))
     if len(line) > _MAX_LINE:
-        short = {key: value for key, value in record.items() if not isinstance(value, (list, dict))}
-        line = json.dumps({"time": now_text(), **short, "cut": True}, separators=(",", ":"))[:_MAX_LINE]
+        short = {
+            key: value[:_MAX_TEXT] if isinstance(value, str) else value
+            for key, value in record.items()
+            if not isinstance(value, (list, dict))
+        }
+        line = json.dumps({"time": now_text(), **short, "cut": True}, separators=(",", ":"))
     with suppress(OSError):
         _make_folder(places.log.rpartition("/")[0])
         fd = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -14,7 +14,7 @@ from weaklink.hooks.files import Places, log, new_id, now_text, write_evidence
 from weaklink.hooks.frame import Clock
 from weaklink.model.expected import Expected
 from weaklink.model.finding import UNKNOWN, Finding
-from weaklink.model.process import TIMEOUT, Feeder, Runner, RunResult
+from weaklink.model.process import ABANDONED, TIMEOUT, Feeder, Runner, RunResult
 from weaklink.observe import node as node_reader
 from weaklink.observe.host import Host
 
@@ -94,9 +94,17 @@ def bounded_feed(feed: Feeder, clock: Clock) -> Feeder:
 
 
 def look(run: Run, checks: Iterable[Check], earlier: Optional[dict[str, dict[str, int]]] = None) -> "Seen":
-    """Observe what ``checks`` need, and judge it."""
+    """Observe what ``checks`` need, and judge it. A tool that does not end is told, whatever was judged without it."""
     chosen = tuple(checks)
-    host = Host(run.root, bounded(run.tools.run, run.clock))
+    run_bounded = bounded(run.tools.run, run.clock)
+
+    def watched(argv: Any, timeout: float) -> RunResult:
+        result = run_bounded(argv, timeout)
+        if result.status in (TIMEOUT, ABANDONED) and result.seconds:
+            run.note("unknown", result.failure())
+        return result
+
+    host = Host(run.root, watched)
     observation = node_reader.observe(
         host, run.expected, needs(chosen), timeout=run.expected.deadline("check"), earlier=earlier
     )

@@ -83,9 +83,22 @@ def _wait(pid: int, end: float, state: dict[str, bool]) -> "int | None":
 
 
 def _kill(pid: int) -> None:
-    for kill in (os.killpg, os.kill):  # the second for a worker that has not made its session yet
+    """Kill the worker and the command that it runs, which has a session of its own."""
+    _signal(pid, signal.SIGSTOP)  # so that it starts no other meanwhile
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123 - pathlib is slow to load
+            children = file.read().split()
+    except OSError:  # a kernel without this file
+        children = []
+    for child in children:
+        _signal(int(child), signal.SIGKILL)
+    _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: int) -> None:
+    for kill in (os.killpg, os.kill):  # the second for a process that has not made its session yet
         with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+            kill(pid, number)
             return
 
 

@@ -11,9 +11,8 @@ from weaklink.checks.registry import in_context
 from weaklink.hooks.files import Places, lock
 from weaklink.hooks.flow import Run, ToolBox, client, look
 from weaklink.hooks.frame import OK, Clock
-from weaklink.hooks.strikes import earlier_counters, keep_counters, settle
+from weaklink.hooks.strikes import earlier_counters, keep_counters, note_bad, settle
 from weaklink.model.expected import Expected
-from weaklink.model.finding import DEGRADED
 
 
 def work(
@@ -38,9 +37,7 @@ def work(
             return OK
         seen = look(run, in_context(HEALTH), earlier_counters(places, root))
         keep_counters(places, root, seen.observation)
-        for finding in seen.judgement.findings:
-            if finding.status == DEGRADED and finding not in seen.judgement.draining:
-                run.note("noted", finding.message, verdict=finding.status, check=finding.check)
+        note_bad(run, seen.judgement)
         settle(run, seen.judgement, make_client)
     return OK
 

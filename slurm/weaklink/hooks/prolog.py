@@ -8,7 +8,7 @@ The exit status is 0 also when the job is sent away: a prolog that fails makes S
 job that cannot be requeued slurmd 24.11 reports the failure again and again, which drains a node that was given back.
 """
 
-from typing import Any, Callable, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 
 from weaklink.checks.base import PROLOG
 from weaklink.checks.registry import in_context
@@ -17,7 +17,11 @@ from weaklink.hooks.flow import Acted, Run, ToolBox, act, client, leave_digest, 
 from weaklink.hooks.frame import OK, Clock
 from weaklink.model.expected import Expected
 
+if TYPE_CHECKING:
+    from weaklink.scheduler.types import JobInfo
+
 _TOOK = frozenset({"drained", "already-out"})  # the node is out because of us: the job has no business here
+_HERE = frozenset({"RUNNING", "CONFIGURING"})  # a job whose prolog runs, that nobody has cancelled or requeued
 
 
 def work(
@@ -57,10 +61,8 @@ def _send_away(run: Run, acted: Acted) -> None:
 
     words = {"verdict": acted.finding.status, "check": acted.finding.check, "evidence": acted.evidence}
     slurm: Any = acted.slurm
-    try:
-        job = slurm.job(int(run.job))
-    except (SlurmError, ValueError) as error:
-        run.note("unknown", f"job {run.job[:20]} could not be looked up, it runs: {error}", **words)
+    job = _job(run, slurm, words)
+    if job is None:
         return
     again = job.batch and job.requeue
     if not again and run.expected.policy.get("nonbatch", "cancel") == "run":
@@ -71,19 +73,37 @@ def _send_away(run: Run, acted: Acted) -> None:
     done = "requeued" if again else "cancelled"
     text = f"weaklink: {done}, {run.expected.node} was drained: {acted.finding.message} (evidence {acted.evidence})"
     try:
-        slurm.note_job(job.id, text[:400])
+        slurm.note_job(job.handle, text[:400])
     except SlurmError as error:
         run.note("unknown", f"job {job.id} got no note: {error}", **words)
+    # Slurm requeues also a job that its owner has cancelled meanwhile: look once more, as late as can be.
+    if _job(run, slurm, words) is None:
+        return
     try:
         if again:
-            slurm.requeue(job.id)
+            slurm.requeue(job.handle)
         else:
-            slurm.cancel(job.id)
+            slurm.cancel(job.handle)
     except SlurmError as error:
         # Another of its nodes may have sent it away a moment ago.
         run.note("unknown", f"job {job.id} was not {done}: {error}", **words)
         return
     run.note(f"job-{done}", f"job {job.id} of {job.user} was {done}", **words)
+
+
+def _job(run: Run, slurm: Any, words: dict[str, Any]) -> "Optional[JobInfo]":
+    """Return the job while it is there to be sent away, else say why not and return None."""
+    from weaklink.scheduler.text import SlurmError
+
+    try:
+        job: JobInfo = slurm.job(int(run.job))
+    except (SlurmError, ValueError) as error:
+        run.note("unknown", f"job {run.job[:20]} could not be looked up, it runs: {error}", **words)
+        return None
+    if job.state not in _HERE:
+        run.note("job-gone", f"job {job.id} is {job.state} already; nothing was done to it", **words)
+        return None
+    return job
 
 
 def main() -> NoReturn:

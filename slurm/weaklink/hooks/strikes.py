@@ -5,10 +5,11 @@ Both share the strikes. A good run forgets them; a run that could not judge leav
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Callable
 
 from weaklink.checks.base import DRAIN
-from weaklink.checks.registry import BY_NAME, Judgement
+from weaklink.checks.registry import BAD, BY_NAME, Judgement
 from weaklink.hooks.files import Places, lock, read_state, write_atomic
 from weaklink.hooks.flow import Run, act, client, leave_digest, say_unknown
 from weaklink.model.finding import OK as STATUS_OK
@@ -81,7 +82,8 @@ def keep_counters(places: Places, root: str, observation: Observation) -> None:
     ports = [nic.rdma for nic in (observation.nics or {}).values() if nic.rdma]
     if ports:
         now = {f"{port.device}/{port.port}": port.counters for port in ports}
-        write_atomic(f"{places.state}/counters.json", {"boot": boot_id(root), "ports": now})
+        with suppress(OSError):  # a full disk: nothing to compare with next time
+            write_atomic(f"{places.state}/counters.json", {"boot": boot_id(root), "ports": now})
 
 
 def moved(observation: Observation) -> dict[str, dict[str, int]]:
@@ -100,6 +102,24 @@ def moved(observation: Observation) -> dict[str, dict[str, int]]:
         if rose:
             found[name] = rose
     return found
+
+
+def note_bad(run: Run, judgement: Judgement) -> None:
+    """Log what is bad and drains nobody; the same words again only after a while."""
+    path = f"{run.places.state}/noted.json"
+    earlier = read_state(path)
+    told: dict[str, float] = {}
+    for finding in judgement.findings:
+        if finding.status not in BAD or check_is_draining(finding.check):
+            continue
+        when = earlier.get(finding.message)
+        if not isinstance(when, (int, float)) or not _lately(when):
+            run.note("noted", finding.message, verdict=finding.status, check=finding.check, cause=finding.cause)
+            when = time.time()
+        told[finding.message] = when
+    if told != earlier:
+        with suppress(OSError):  # then the same is told again
+            write_atomic(path, told)
 
 
 def settle(run: Run, judgement: Judgement, make_client: Callable[[Run], Any] = client) -> str:
@@ -132,6 +152,7 @@ def settle(run: Run, judgement: Judgement, make_client: Callable[[Run], Any] = c
         leave_digest(run, acted)
     if acted.said:
         with lock(f"{run.places.state}/strikes.lock", wait=True):
+            state = read_state(path)  # the other hook may have counted a run meanwhile
             state.update({"action": acted.action, "check": acted.finding.check, "said": time.time()})
             write_atomic(path, state)
     return acted.action
@@ -139,6 +160,8 @@ def settle(run: Run, judgement: Judgement, make_client: Callable[[Run], Any] = c
 
 def _said_lately(state: Mapping[str, Any], action: str, check: str) -> bool:
     """True when the same was said a short while ago: a state that lasts is not told with every run."""
-    when = state.get("said")
-    fresh = isinstance(when, (int, float)) and 0 <= time.time() - when < _REMIND
-    return fresh and (state.get("action"), state.get("check")) == (action, check)
+    return _lately(state.get("said")) and (state.get("action"), state.get("check")) == (action, check)
+
+
+def _lately(when: Any) -> bool:
+    return isinstance(when, (int, float)) and 0 <= time.time() - when < _REMIND

@@ -51,15 +51,22 @@ class Host:
         return None if text is None else text.strip()
 
     def listdir(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none when it is not there."""
+        """Return the names in a directory, sorted; none when it is not there.
+
+        Any other trouble (too many open files, an I/O error) is an OSError: "not there" would be a verdict.
+        """
         try:
             return sorted(os.listdir(self.path(path)))  # noqa: PTH208 - pathlib is slow to load
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def exists(self, path: str) -> bool:
-        """Return True when there is something at ``path``."""
-        return os.path.exists(self.path(path))  # noqa: PTH110 - pathlib is slow to load
+        """Return True when there is something at ``path``; an OSError when that cannot be told."""
+        try:
+            os.stat(self.path(path))  # noqa: PTH116 - pathlib is slow to load
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def realpath(self, path: str) -> str:
         """Return where links lead, seen from the root."""

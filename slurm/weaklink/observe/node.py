@@ -34,7 +34,12 @@ def observe(
     """
     wanted = frozenset(concerns)
     trouble: dict[str, str] = {}
-    nics = _nics(host, expected, wanted, timeout, trouble) if NICS in wanted else None
+    nics = None
+    if NICS in wanted:
+        try:
+            nics = _nics(host, expected, wanted, timeout, trouble)
+        except OSError as error:  # one that does not mean "not there"
+            trouble[NICS] = f"sysfs cannot be read: {error}"
     addresses = _addresses(host, timeout, trouble) if ADDRESSES in wanted else None
     mounts = _mounts(host, trouble) if MOUNTS in wanted else None
     units = expected.daemons if expected else ("munge", "slurmd", "slurmctld")

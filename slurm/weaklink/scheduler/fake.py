@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 from weaklink.scheduler.slurm import Exchange
 from weaklink.scheduler.text import SlurmError, valid_name
@@ -124,27 +124,37 @@ class FakeSlurm:
         self.undrain(node, reason)
         return Exchange(before, self.nodes([node])[node])
 
-    def requeue(self, job_id: int) -> None:
+    def _meant(self, job: Union[int, str]) -> list[JobInfo]:
+        """Return what an update of ``job`` reaches: one job, or all tasks of an array for the array's own number."""
+        word = str(job)
+        found = [one for one in self._jobs.values() if word in (one.handle, one.array_task.partition("_")[0])]
+        return found or [one for one in self._jobs.values() if str(one.id) == word]
+
+    def requeue(self, job: Union[int, str]) -> None:
         """Requeue a batch job."""
-        self._enter("requeue", str(job_id))
-        job = self._jobs.get(job_id)
-        if job is None or not job.batch or not job.requeue:
+        self._enter("requeue", str(job))
+        meant = self._meant(job)
+        if not meant or not all(one.batch and one.requeue for one in meant):
             raise SlurmError("Job/step already completing or requested operation is disabled")
-        self._jobs[job_id] = job._replace(state="PENDING", nodes="")
+        for one in meant:
+            self._jobs[one.id] = one._replace(state="PENDING", nodes="")
 
-    def cancel(self, job_id: int) -> None:
+    def cancel(self, job: Union[int, str]) -> None:
         """Cancel a job."""
-        self._enter("cancel", str(job_id))
-        if job_id not in self._jobs:
+        self._enter("cancel", str(job))
+        meant = self._meant(job)
+        if not meant:
             raise SlurmError("scancel: error: Kill job error on job id: Invalid job id specified")
-        self._jobs[job_id] = self._jobs[job_id]._replace(state="CANCELLED")
+        for one in meant:
+            self._jobs[one.id] = one._replace(state="CANCELLED")
 
-    def note_job(self, job_id: int, text: str) -> None:
+    def note_job(self, job: Union[int, str], text: str) -> None:
         """Write a job's AdminComment."""
-        self._enter("note_job", str(job_id), text)
-        if job_id not in self._jobs:
+        self._enter("note_job", str(job), text)
+        meant = self._meant(job)
+        if not meant:
             raise SlurmError("Invalid job id specified")
-        self.notes[job_id] = text
+        self.notes.update((one.id, text) for one in meant)
 
     def create_reservation(
         self, name: str, nodes: Sequence[str], users: Sequence[str], minutes: int, flags: Sequence[str] = ()

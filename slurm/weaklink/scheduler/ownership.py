@@ -37,8 +37,7 @@ RELEASED = "released"
 NOTHING = "nothing-to-do"
 
 # Slurm keeps the reason of a drain that is gone, and shows it again when it drains the node itself ("Kill task
-# failed"): that
-# drain would look like ours. So a node that is given back gets this reason, which is nobody's.
+# failed"): that drain would look like ours. So a node that is given back gets this reason, which is nobody's.
 RETURNED = "weaklink: returned"
 
 
@@ -144,6 +143,11 @@ def parse_reason(text: str) -> Optional[Reason]:
     return Reason(match[1], match[2], match[3]) if match else None
 
 
+def token_of(reason: str) -> str:
+    """Return the token of a reason of ours."""
+    return reason[-1 - _NONCE - _MAC : -1]
+
+
 def owned(key: Optional[bytes], node: str, text: str) -> Optional[Reason]:
     """Return the parts of ``text`` when it is our reason for ``node``, or None."""
     if not key:
@@ -199,13 +203,15 @@ def drain(
         return Outcome(UNKNOWN, "no token key on this node, so nothing can be drained; run site.yml")
     try:
         refusal = _refusal(slurm.nodes(), key, node, decide)
-        if refusal is not None:
-            return refusal
-        reason = format_reason(key, node, check, message)
-        around = slurm.exchange_drain(node, reason)
     except SlurmError as error:
-        return Outcome(UNKNOWN, str(error))
-    before, after = around
+        refusal = Outcome(UNKNOWN, str(error))
+    if refusal is not None:
+        return refusal
+    reason = format_reason(key, node, check, message)
+    try:
+        before, after = slurm.exchange_drain(node, reason)
+    except SlurmError as error:
+        return _after_failure(slurm, key, node, reason, error, decide, pause)
     if before.taken and not owns(key, node, before.reason) and after.reason == reason:
         return _put_back(slurm, before)
     if after.reason != reason or not after.drained:
@@ -213,10 +219,30 @@ def drain(
             FOREIGN, f"changed meanwhile by {after.reason_user or 'somebody'}: {after.reason or 'undrained'}"
         )
     # The stamps that say who was first are whole seconds. Only when this second is over is everybody seen who shares
-    # it;
-    # two that looked at once and sorted by name could both believe to be first.
+    # it; two that looked at once and sorted by name could both believe to be first.
     pause(_SAME_STAMP)
-    return _settle(slurm, key, node, reason[-13:-1], decide)
+    return _settle(slurm, key, node, token_of(reason), decide)
+
+
+def _after_failure(  # noqa: PLR0917 - what drain was given
+    slurm: Slurm,
+    key: bytes,
+    node: str,
+    reason: str,
+    error: SlurmError,
+    decide: Callable[[Mapping[str, NodeInfo]], Decision],
+    pause: Callable[[float], None],
+) -> Outcome:
+    """Look whether a drain that failed (timed out, for one) has arrived after all: then the budget holds for it too."""
+    try:
+        now = slurm.nodes([node])[node]
+    except SlurmError:
+        return Outcome(UNKNOWN, str(error), token_of(reason))
+    if now.reason != reason or not now.drained:
+        return Outcome(UNKNOWN, str(error))
+    pause(_SAME_STAMP)
+    outcome = _settle(slurm, key, node, token_of(reason), decide)
+    return outcome._replace(detail=f"what stood there right before is not known ({error}); {outcome.detail}")
 
 
 def _refusal(

@@ -6,7 +6,7 @@ never "not drained". Nothing goes through a shell: one argument list per call.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 from weaklink.model.process import Feeder, Runner, RunResult
 from weaklink.scheduler.text import (
@@ -24,7 +24,7 @@ __all__ = ["JobInfo", "NodeInfo", "ReservationInfo", "SlurmClient", "SlurmError"
 
 # The data parser that Slurm 24.11 and 26.05 share.
 _JSON = "--json=v0.0.42"
-_JOB_FIELDS = "JobID:|,UserName:|,BatchFlag:|,Requeue:|,State:|,Partition:|,NodeList:|"
+_JOB_FIELDS = "JobID:|,UserName:|,BatchFlag:|,Requeue:|,State:|,Partition:|,NodeList:|,ArrayJobID:|,ArrayTaskID:|"
 _RESERVATION_FLAGS = frozenset(
     {"MAINT", "IGNORE_JOBS", "OVERLAP", "FLEX", "MAGNETIC", "PURGE_COMP", "NO_HOLD_JOBS_AFTER"}
 )
@@ -105,17 +105,19 @@ class SlurmClient:
         """Undrain one node and replace its reason, reading it right before and right after the write."""
         return self._exchange(node, f'state=undrain reason="{_plain(reason)}"', lambda: self.undrain(node, reason))
 
-    def requeue(self, job_id: int) -> None:
+    # Of a job out of an array these three want its ``handle``: its number alone may mean the whole array.
+
+    def requeue(self, job: Union[int, str]) -> None:
         """Requeue a batch job. It is pending again, not held; Slurm lets it start after two minutes."""
-        self._call(["scontrol", "requeue", _job_number(job_id)])
+        self._call(["scontrol", "requeue", _job_handle(job)])
 
-    def cancel(self, job_id: int) -> None:
+    def cancel(self, job: Union[int, str]) -> None:
         """Cancel a job of any kind."""
-        self._call(["scancel", _job_number(job_id)])
+        self._call(["scancel", _job_handle(job)])
 
-    def note_job(self, job_id: int, text: str) -> None:
+    def note_job(self, job: Union[int, str], text: str) -> None:
         """Write ``text`` into the job's AdminComment."""
-        self._call(["scontrol", "update", f"jobid={_job_number(job_id)}", f"admincomment={_one_line(text)}"])
+        self._call(["scontrol", "update", f"jobid={_job_handle(job)}", f"admincomment={_one_line(text)}"])
 
     def create_reservation(
         self, name: str, nodes: Sequence[str], users: Sequence[str], minutes: int, flags: Sequence[str] = ()
@@ -209,11 +211,16 @@ class SlurmClient:
         return Exchange(first, after)
 
 
-def _job_number(job_id: int) -> str:
+def _job_number(job_id: Union[int, str]) -> str:
     number = str(job_id)
     if not (number.isascii() and number.isdigit()):
         raise SlurmError(f"not a job number: {number[:40]!r}")
     return number
+
+
+def _job_handle(job: Union[int, str]) -> str:
+    number, mark, task = str(job).partition("_")
+    return f"{_job_number(number)}_{_job_number(task)}" if mark else _job_number(number)
 
 
 def _tail(record: str) -> str:

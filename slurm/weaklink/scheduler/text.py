@@ -16,7 +16,7 @@ _RECORD = re.compile(r"^(?:scontrol: ?)*NodeName=", re.MULTILINE)
 _STAMP = re.compile(r" \[([^\s\[\]@]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)\](?= |$)")
 # Fields that may follow the reason in the one-line form, in any order, up to the end of the record.
 _TAIL = re.compile(r" (Comment|Extra|InstanceId|InstanceType|ReservationName)=")
-_JOB_COLUMNS = 7
+_JOB_COLUMNS = 9
 
 
 def valid_name(name: str) -> str:
@@ -144,8 +144,10 @@ def parse_jobs(out: str) -> list[JobInfo]:
         parts = [part.strip() for part in line.split("|")]
         if len(parts) != _JOB_COLUMNS + 1 or not parts[0].isdigit():
             raise SlurmError(f"squeue's line does not parse: {line[:80]!r}")
-        number, user, batch, requeue, state, partition, nodes = parts[:_JOB_COLUMNS]
-        jobs.append(JobInfo(int(number), user, batch == "1", requeue == "1", state, nodes, partition))
+        number, user, batch, requeue, state, partition, nodes, array, task = parts[:_JOB_COLUMNS]
+        # One task has a number; tasks that wait together have a list ("1-3"), jobs that are no array "N/A".
+        one = f"{array}_{task}" if array.isdigit() and task.isdigit() else ""
+        jobs.append(JobInfo(int(number), user, batch == "1", requeue == "1", state, nodes, partition, one))
     return jobs
 
 

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 # A node in one of these takes no new job, whoever put it there. NOT_RESPONDING alone is not among them: every node says
-# so for
-# a moment after an undrain, and one that really is gone becomes DOWN.
+# so for a moment after an undrain, and one that really is gone becomes DOWN.
 _OUT = frozenset(
     {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE", "INVAL", "INVALID_REG"}
 )
@@ -40,7 +39,11 @@ class NodeInfo(NamedTuple):
 
 
 class JobInfo(NamedTuple):
-    """One job: ``batch`` has a script, ``requeue`` its owner allows it, ``nodes`` a host list."""
+    """One job: ``batch`` has a script, ``requeue`` its owner allows it, ``nodes`` a host list.
+
+    ``array_task`` is "40_3" for task 3 of array 40, else empty. The last task of an array to start has the array's own
+    number as its ``id``, and an update of that number is one of all the array's tasks: see ``handle``.
+    """
 
     id: int
     user: str
@@ -49,6 +52,12 @@ class JobInfo(NamedTuple):
     state: str
     nodes: str
     partition: str
+    array_task: str = ""
+
+    @property
+    def handle(self) -> str:
+        """What names this job, and no other task of its array, in an update."""
+        return self.array_task or str(self.id)
 
 
 class ReservationInfo(NamedTuple):
