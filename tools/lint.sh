@@ -19,7 +19,7 @@ lint() {
 
 lint ruff ruff check --quiet .
 lint ruff-format ruff format --quiet --check .
-lint mypy mypy slurm/weaklink molecule/cluster/lab tools
+lint mypy mypy slurm/weaklink molecule/cluster/lab tools plugins
 lint yamllint yamllint --strict .
 lint ansible-lint ansible-lint --offline --profile production -q
 for file in slurm/*.lua; do

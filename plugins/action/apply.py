@@ -1,4 +1,4 @@
-"""Action plugin weaklink.cluster.apply: one area of a node to its desired state, through ``weaklink apply`` on the node.
+"""Action plugin weaklink.cluster.apply: one area of a node to its desired state, by ``weaklink apply`` on it.
 
 The module never imports weaklink. The program is staged on the target by content hash (also in check mode: the cache
 folder is no part of the node's state), gets the desired state on standard input, and its JSON result becomes Ansible's.
@@ -13,7 +13,6 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.weaklink.cluster.plugins.plugin_utils import zipapp
 
 CACHE = "/var/cache/weaklink"
@@ -40,7 +39,11 @@ class ActionModule(ActionBase):
         if args["area"] == "install":
             desired = {**desired, "release": zipapp.fingerprint(zipapp.contents(zipapp.source()))}
         check = bool(self._task.check_mode)
-        options = ["--json", *(["--check"] if check else []), *(["--allow-disruptive"] if args["allow_disruptive"] else [])]
+        options = [
+            "--json",
+            *(["--check"] if check else []),
+            *(["--allow-disruptive"] if args["allow_disruptive"] else []),
+        ]
         answer = self._ask(args["area"], options, desired, task_vars or {})
         result.update(self._result(answer))
         return result
@@ -83,7 +86,9 @@ class ActionModule(ActionBase):
         changes, pending, failed = answer["changes"], answer["pending"], answer["failed"]
         result: dict[str, Any] = {
             "changed": bool(changes),
-            "changes": [{key: change[key] for key in ("what", "from", "to", "disruptive", "applied")} for change in changes],
+            "changes": [
+                {key: change[key] for key in ("what", "from", "to", "disruptive", "applied")} for change in changes
+            ],
             "pending": pending,
             "facts": answer.get("facts", {}),
             "diff": [_diff(change) for change in changes],
@@ -100,5 +105,5 @@ class ActionModule(ActionBase):
 def _diff(change: dict[str, Any]) -> dict[str, Any]:
     if change.get("diff"):
         return {"prepared": change["diff"]}
-    before, after = change["from"], change["to"]
-    return {"prepared": f"{change['what']}: {'nothing' if before is None else before} -> {'nothing' if after is None else after}\n"}
+    before, after = ("nothing" if value is None else value for value in (change["from"], change["to"]))
+    return {"prepared": f"{change['what']}: {before} -> {after}\n"}

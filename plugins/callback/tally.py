@@ -42,7 +42,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         """Remember when a host began a task."""
-        self._started[host.get_name(), task._uuid] = time.monotonic()
+        self._started[host.get_name(), task._uuid] = time.monotonic()  # noqa: SLF001 - a task has no other name of its own
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Count a task that worked."""
@@ -62,7 +62,7 @@ class CallbackModule(CallbackBase):
         name, host = task.get_name(), result.host.get_name()
         entry = self._hosts.setdefault(host, {"tasks": 0, "changed": [], "changes": [], "failures": [], "seconds": {}})
         entry["tasks"] += 1
-        begun = self._started.pop((host, task._uuid), None)
+        begun = self._started.pop((host, task._uuid), None)  # noqa: SLF001 - a task has no other name of its own
         if begun is not None:
             entry["seconds"][name] = round(entry["seconds"].get(name, 0.0) + time.monotonic() - begun, 3)
         if failed:

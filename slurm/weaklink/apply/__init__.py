@@ -1,1 +1,1 @@
-"""Desired × observed → plan → change: one area of a node at a time, the plan pure."""
+"""Desired and observed → plan → change: one area of a node at a time, the plan pure."""

@@ -1,6 +1,7 @@
 """Area ``accounts``: Slurm's cluster, QOS, accounts and users in its database, through sacctmgr.
 
-Desired: ``{"cluster", "qos": [{"name", "priority"?}], "accounts": [{"name", "description"?, "qos"?: [name], "users": [name]}]}``.
+Desired: ``{"cluster", "qos": [{"name", "priority"?}],
+"accounts": [{"name", "description"?, "qos"?: [name], "users": [name]}]}``.
 Only what is named is looked at; other accounts and users are somebody else's. When slurmdbd does not answer, everything
 is still to be made: check mode on a fresh node says so, and a real run waits for slurmdbd first.
 """
@@ -64,8 +65,8 @@ def _account(cluster: str, account: Json, observed: Json) -> list[Step]:
     own = [row for row in observed["associations"] if row[0] == name and not row[1]]
     if name not in observed["accounts"] or not own:
         description = f"description={account.get('description', name)}"
-        add = ("add", "account", name, f"cluster={cluster}", description, f"qos={','.join(wanted)}")
-        steps.append(_step(f"account {name}", None, ",".join(wanted), *add))
+        added = ("add", "account", name, f"cluster={cluster}", description, f"qos={','.join(wanted)}")
+        steps.append(_step(f"account {name}", None, ",".join(wanted), *added))
     elif set(wanted) - set(own[0][2].split(",")):
         change = ("modify", "account", name, f"cluster={cluster}", "set", f"qos={','.join(wanted)}")
         steps.append(_step(f"account {name} qos", own[0][2], ",".join(wanted), *change))
@@ -86,7 +87,9 @@ def _sacctmgr(host: Host, *argv: str) -> None:
     end = time.monotonic() + _WAIT_SECONDS
     while not host.run("sacctmgr", "--noheader", "show", "cluster", seconds=_SECONDS).ok:
         if time.monotonic() > end:
-            raise CommandError(f"slurmdbd did not answer within {_WAIT_SECONDS:.0f} s; `journalctl -u slurmdbd` says why")
+            raise CommandError(
+                f"slurmdbd did not answer within {_WAIT_SECONDS:.0f} s; `journalctl -u slurmdbd` says why"
+            )
         time.sleep(1.0)
     host.must("sacctmgr", "--immediate", "--quiet", *argv, seconds=_SECONDS)
 

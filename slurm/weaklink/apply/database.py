@@ -32,7 +32,10 @@ def plan(desired: Json, observed: Json) -> Plan:
         name, user = str(entry["name"]), str(entry["user"])
         if not all(word.isascii() and word.replace("_", "").isalnum() for word in (name, user)):
             problems.append(
-                Problem(f"database {name}", f"{name!r} for {user!r}: wanted letters, digits and underscores; choose other names")
+                Problem(
+                    f"database {name}",
+                    f"{name!r} for {user!r}: wanted letters, digits and underscores; choose other names",
+                )
             )
         elif f"{user} {name}" not in observed["grants"]:
             steps.append(Step(f"database {name}", None, f"granted to {user}", ("grant", name, user)))

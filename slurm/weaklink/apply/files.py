@@ -8,8 +8,8 @@ Desired::
      "links": [{"path", "target"}], "absent": [path],
      "services": [see services.py]}
 
-Modes are octal text ("0644"); owner and group default to root. A content of null is one that is not known yet (a key that
-check mode may not generate): predicted as a change, refused in a real run. A secret never shows in a result.
+Modes are octal text ("0644"); owner and group default to root. A content of null is one that is not known yet (a key
+that check mode may not generate): predicted as a change, refused in a real run. A secret never shows in a result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ Seen = dict[str, Any]
 def expand(desired: Json) -> Json:
     """Return ``desired`` with each user's sysusers.d file among the files."""
     extra = [
-        {"path": f"{SYSUSERS}/{user['name']}.conf", "content": _sysusers_line(user)} for user in desired.get("users", [])
+        {"path": f"{SYSUSERS}/{user['name']}.conf", "content": _sysusers_line(user)}
+        for user in desired.get("users", [])
     ]
     return {**desired, "files": [*extra, *desired.get("files", [])]}
 
@@ -87,7 +88,9 @@ def plan(desired: Json, observed: Seen) -> Plan:
         for name in users
         if name not in observed["users"]
     ]
-    steps += [step for entry in wanted.get("directories", []) for step in directory_steps(entry, entries[entry["path"]])]
+    steps += [
+        step for entry in wanted.get("directories", []) for step in directory_steps(entry, entries[entry["path"]])
+    ]
     steps += [step for file in others for step in file_steps(file, entries[file["path"]])]
     steps += [step for entry in wanted.get("links", []) for step in _link(entry, entries[entry["path"]])]
     steps += [
@@ -115,12 +118,18 @@ def file_steps(file: Json, found: Entry | None) -> list[Step]:
     attributes = _attributes(file, "0644")
     what = f"file {path}"
     if found is not None and found.stat.kind != "file":
-        return [Step(what, found.stat.kind, "file", ("refuse", path, f"a {found.stat.kind} is in its place; move it away"))]
+        return [
+            Step(what, found.stat.kind, "file", ("refuse", path, f"a {found.stat.kind} is in its place; move it away"))
+        ]
     now = None if found is None else (found.stat.owner, found.stat.group, found.stat.mode)
     if found is not None and content is not None and found.content == content:
         if now == attributes:
             return []
-        return [Step(what, _shown(*found.stat[2:4], found.stat.mode), _shown(*attributes), ("attributes", path, *attributes))]
+        return [
+            Step(
+                what, _shown(*found.stat[2:4], found.stat.mode), _shown(*attributes), ("attributes", path, *attributes)
+            )
+        ]
     before = None if found is None else "other content"
     if content is None:
         return [Step(what, before, "content made in the real run", ("unknown", path))]
@@ -136,7 +145,12 @@ def directory_steps(entry: Json, found: Entry | None) -> list[Step]:
         return [Step(what, None, _shown(*attributes), ("directory", path, *attributes))]
     if found.stat.kind != "directory":
         return [
-            Step(what, found.stat.kind, "directory", ("refuse", path, f"a {found.stat.kind} is in its place; move it away"))
+            Step(
+                what,
+                found.stat.kind,
+                "directory",
+                ("refuse", path, f"a {found.stat.kind} is in its place; move it away"),
+            )
         ]
     if (found.stat.owner, found.stat.group, found.stat.mode) == attributes:
         return []
@@ -149,7 +163,9 @@ def _link(entry: Json, found: Entry | None) -> list[Step]:
     if found is not None and found.stat.kind == "link" and found.stat.target == target:
         return []
     if found is not None and found.stat.kind == "directory":
-        return [Step(f"link {path}", "directory", target, ("refuse", path, "a directory is in its place; move it away"))]
+        return [
+            Step(f"link {path}", "directory", target, ("refuse", path, "a directory is in its place; move it away"))
+        ]
     before = None if found is None else found.stat.target or found.stat.kind
     return [Step(f"link {path}", before, target, ("link", path, target))]
 

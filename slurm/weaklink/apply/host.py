@@ -1,10 +1,8 @@
 """The node as the areas see it: files below a root, commands through a runner.
 
-With a ``root`` other than "/" every file access stays below it and commands are whatever the given runner makes of them:
-that is how plans and writes are tested without a machine.
+With a ``root`` other than "/" every file access stays below it and commands are whatever the given runner makes of
+them: that is how plans and writes are tested without a machine.
 """
-
-# ruff: noqa: PTH - pathlib costs start-up time on every node, and a root prefix is string work
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ class CommandError(Exception):
 
 
 class Stat(NamedTuple):
-    """Kind ("file", "directory", "link", "other"), permission bits, owner and group by name (or number), link target."""
+    """Kind ("file", "directory", "link", "other"), permission bits, owner and group by name, link target."""
 
     kind: str
     mode: int
@@ -103,7 +101,7 @@ class Host:
         """Return name → number of the node's ``passwd`` or ``group`` file."""
         if database not in self._names:
             fields = [line.split(":") for line in self.text(f"/etc/{database}").splitlines()]
-            self._names[database] = {row[0]: int(row[2]) for row in fields if len(row) > 2 and row[2].isdigit()}
+            self._names[database] = {row[0]: int(row[2]) for row in fields if row[2:] and row[2].isdigit()}
         return self._names[database]
 
     def forget_ids(self) -> None:
@@ -126,7 +124,7 @@ class Host:
             return int(name)
         found = self._run(("getent", database, name), COMMAND_SECONDS)  # users of a directory service
         fields = found.out.split(":")
-        if found.ok and len(fields) > 2 and fields[2].isdigit():
+        if found.ok and fields[2:] and fields[2].isdigit():
             return int(fields[2])
         kind = "user" if database == "passwd" else "group"
         raise CommandError(f"no {kind} {name!r} on this node; create it (or install the package that does) first")
@@ -134,7 +132,7 @@ class Host:
     # ---- writing
 
     def write(self, path: str, content: bytes, owner: str, group: str, mode: int) -> None:
-        """Put ``content`` at ``path`` so that at any moment, also after a power cut, either the old or the new is there."""
+        """Put ``content`` at ``path``; at any moment, also after a power cut, either the old or the new is there."""
         uid, gid = self._number("passwd", owner), self._number("group", group)
         target = self.path(path)
         folder = os.path.dirname(target)

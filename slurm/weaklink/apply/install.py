@@ -1,11 +1,10 @@
 """Area ``install``: this very program, put where the hooks of Slurm find it.
 
-Desired: ``{"release": "<hash>", "prefix": "/usr/lib/weaklink", "launcher": "/usr/bin/weaklink"}``. The running program was
-unpacked into a folder named by its hash and compiled there; it is copied below ``prefix``, and ``current`` is switched to it in one
-step, so that a hook that starts at any moment finds a whole release. The release before stays for hooks that still run.
+Desired: ``{"release": "<hash>", "prefix": "/usr/lib/weaklink", "launcher": "/usr/bin/weaklink"}``. The running program
+was unpacked into a folder named by its hash and compiled there. It is copied below ``prefix``, and ``current`` is
+switched to it in one step, so that a hook that starts at any moment finds a whole release. The release before stays for
+hooks that still run.
 """
-
-# ruff: noqa: PTH - pathlib costs start-up time on every node
 
 from __future__ import annotations
 
@@ -23,7 +22,9 @@ _RELEASE = re.compile(r"[0-9a-f]{16,64}")
 
 
 def _files(desired: Json) -> Json:
-    launcher = f"#!/bin/sh\n# Written by weaklink's playbooks.\nexec /usr/bin/python3 -I {desired['prefix']}/current \"$@\"\n"
+    launcher = (
+        f'#!/bin/sh\n# Written by weaklink\'s playbooks.\nexec /usr/bin/python3 -I {desired["prefix"]}/current "$@"\n'
+    )
     return {
         "directories": [{"path": desired["prefix"], "mode": "0755"}],
         "files": [{"path": desired["launcher"], "content": launcher, "mode": "0755"}],
@@ -61,11 +62,13 @@ def plan(desired: Json, observed: Json) -> Plan:
 def _copy(host: Host, prefix: str, release: str) -> None:
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if os.path.basename(source) != release:
-        raise CommandError(f"this program runs from {source}, not from a folder named {release}; run it through the playbooks")
+        raise CommandError(
+            f"this program runs from {source}, not from a folder named {release}; run it through the playbooks"
+        )
     folder = host.path(prefix)
     temporary = f"{folder}/.new-{os.getpid()}"
     for leftover in host.list(prefix):
-        if leftover.startswith(".new-"):  # of a run that was killed
+        if leftover.startswith((".new-", ".old-")):  # of a run that was killed
             shutil.rmtree(f"{folder}/{leftover}")
     shutil.copytree(source, temporary, symlinks=True)
     for name in _ENTRY_SCRIPTS:

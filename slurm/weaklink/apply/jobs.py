@@ -1,4 +1,4 @@
-"""Is anything running on this node that a disruptive change would hurt?"""
+"""Whether anything runs on this node that a disruptive change would hurt."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Area ``keys``: secrets that one node makes once and others are given.
 
-Desired: ``{"keys": [{"path", "bytes", "format": "binary"|"hex", "owner"?, "group"?, "mode"?, "content_b64"?}], "reveal"?: bool}``.
-An existing key is never replaced, unless ``content_b64`` brings the site's own. With ``reveal`` the facts hold the keys as
-base64 (null where one is still to be made): the caller has to keep them out of every log.
+Desired: ``{"keys": [{"path", "bytes", "format": "binary"|"hex", "owner"?, "group"?, "mode"?, "content_b64"?}],
+"reveal"?: bool}``. An existing key is never replaced, unless ``content_b64`` brings the site's own. With ``reveal`` the
+facts hold the keys as base64 (null where one is still to be made): the caller has to keep them out of every log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from weaklink.apply.plan import Json, Plan, Step
 
 OPERATIONS: dict[str, Any] = {
     **files.OPERATIONS,
-    "generate": lambda host, path, size, form, owner, group, mode: host.write(path, make(size, form), owner, group, mode),
+    "generate": lambda host, path, size, form, owner, group, mode: host.write(
+        path, make(size, form), owner, group, mode
+    ),
 }
 
 
@@ -51,6 +53,8 @@ def plan(desired: Json, observed: dict[str, Any]) -> Plan:
         file, found = _as_file(key), observed["entries"][key["path"]]
         if key.get("content_b64"):
             steps += files.file_steps({**file, "content_b64": key["content_b64"]}, found)
+        elif found is not None and found.stat.kind != "file":  # perhaps a link to the key: not ours to replace
+            steps += files.file_steps(file, found)
         elif found is None or not found.content:
             operation = ("generate", key["path"], key["bytes"], key["format"])
             attributes = (file["owner"], file["group"], int(file["mode"], 8))

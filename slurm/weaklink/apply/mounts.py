@@ -1,7 +1,7 @@
 """Area ``mounts``: network file systems as systemd units, with the transport that was asked for really in force.
 
 Desired: ``{"mounts": [{"path", "source", "fstype", "options", "proto": "rdma"|"tcp"}]}``.
-At boot a service of its own mounts each and keeps trying: a dead server does not stop the boot, and a late one is enough.
+At boot a service of its own mounts each and keeps trying: a dead server does not stop the boot, a late one is enough.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Mounted(NamedTuple):
 def parse_mounts(text: str) -> list[Mounted]:
     """Read /proc/mounts; a path's last line is the mount that is seen."""
     rows = [line.split(" ") for line in text.splitlines()]
-    return [Mounted(_plain(r[0]), _plain(r[1]), r[2], tuple(r[3].split(","))) for r in rows if len(r) >= 4]
+    return [Mounted(_plain(r[0]), _plain(r[1]), r[2], tuple(r[3].split(","))) for r in rows if r[3:]]
 
 
 def _plain(field: str) -> str:
@@ -137,12 +137,14 @@ def verify(mount: Json, found: Mounted | None) -> Problem | None:
             f"see `systemctl status {unit_of(path)}`, then the server and the storage network",
         )
     if found.source != mount["source"]:
-        return Problem(f"mount {path}", f"{path}: mounted from {found.source}, wanted {mount['source']}; unmount it and run again")
+        return Problem(
+            f"mount {path}", f"{path}: mounted from {found.source}, wanted {mount['source']}; unmount it and run again"
+        )
     if found.proto != mount["proto"]:
         return Problem(
             f"mount {path}",
             f"{path}: mounted without {mount['proto']}: proto={found.proto or 'none'} in /proc/mounts, wanted "
-            f"{mount['proto']}; unmount it, check that the server listens on its RDMA port and that xprtrdma is loaded, mount again",
+            f"{mount['proto']}; unmount it, check the server's RDMA port (/proc/fs/nfsd/portlist there), mount again",
         )
     return None
 
@@ -167,7 +169,9 @@ def _start(host: Host, mount: Json) -> None:
 def _remount(host: Host, mount: Json) -> None:
     result = host.run("umount", mount["path"], seconds=60.0)
     if not result.ok:
-        raise CommandError(f"{mount['path']}: cannot be unmounted ({result.failure()}); `fuser -vm {mount['path']}` names its users")
+        raise CommandError(
+            f"{mount['path']}: cannot be unmounted ({result.failure()}); `fuser -vm {mount['path']}` names its users"
+        )
     _start(host, mount)
 
 

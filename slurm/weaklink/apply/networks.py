@@ -1,4 +1,4 @@
-"""Area ``networks``: one systemd-networkd file per NIC, matched by its PCI path, and the kernel's state in line with it.
+"""Area ``networks``: one systemd-networkd file per NIC, matched by its PCI path, and the kernel in line with it.
 
 Desired: ``{"links": [{"name", "pci", "address": "10.0.0.1/24", "mtu"}]}``; ``name`` is the network's.
 A NIC that carries an address too many loses it; one whose MTU alone is off gets it set without a reconfiguration.
@@ -82,7 +82,13 @@ def _link(link: Json, found: nics.Link | None) -> list[Step]:
         before = ", ".join(found.addresses) or ("no address" if found.up else "down")
         # a NIC without any address carries nothing yet
         steps.append(
-            Step(f"link {name} address", before, link["address"], ("reconfigure", found.netdev, link), bool(found.addresses))
+            Step(
+                f"link {name} address",
+                before,
+                link["address"],
+                ("reconfigure", found.netdev, link),
+                bool(found.addresses),
+            )
         )
     if found.mtu != link["mtu"]:
         busy = bool(found.addresses) and not moved
@@ -100,7 +106,9 @@ def _link(link: Json, found: nics.Link | None) -> list[Step]:
 
 def _reload(host: Host) -> None:
     if not host.run("systemctl", "is-active", "--quiet", "systemd-networkd.service").ok:
-        raise CommandError("systemd-networkd is not active; `systemctl enable --now systemd-networkd` (and stop what else configures NICs)")
+        raise CommandError(
+            "systemd-networkd is not active; `systemctl enable --now systemd-networkd`, and stop what else sets up NICs"
+        )
     host.must("networkctl", "reload")
 
 
@@ -120,6 +128,7 @@ def _reconfigure(host: Host, netdev: str, link: Json) -> None:
         _reload(host)
         host.stale_networks = False
     if not _wait(host, netdev, link, 3.0):
+        _reload(host)  # an earlier run may have been killed between writing the file and this
         host.must("networkctl", "reconfigure", netdev)
         if not _wait(host, netdev, link, _WAIT_SECONDS):
             raise CommandError(

@@ -11,7 +11,7 @@ _PCI = "/sys/bus/pci/devices"
 
 
 class Link(NamedTuple):
-    """A network interface now: name, MTU in bytes, IPv4 addresses with prefix length (global scope), administrative state."""
+    """An interface now: name, MTU in bytes, global IPv4 addresses with prefix length, administrative state."""
 
     netdev: str
     mtu: int

@@ -1,8 +1,9 @@
 """Area ``rdma``: an RDMA device on every NIC that should have one, now and after a reboot.
 
 Desired: ``{"nics": [{"pci", "rdma": {"device", "kind": "rxe"|"hca"}|null}], "before"?: [unit]}``.
-Soft-RoCE (rxe) links do not survive a boot, so each gets a unit that makes it as soon as its interface is there and before
-network file systems are mounted and the units in ``before`` start. A real HCA brings its own device: where it is missing, that is a problem to solve by hand.
+Soft-RoCE (rxe) links do not survive a boot, so each gets a unit that makes it as soon as its interface is there, before
+network file systems are mounted and the units in ``before`` start. A real HCA brings its own device: where it is
+missing, that is a problem to solve by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def render(link: Json, netdev: str, units: list[str]) -> str:
         "ExecStartPre=/sbin/modprobe rdma_rxe\n"
         # a link that is there already (made by hand, or left by a stopped unit) is what is wanted
         f"ExecStart=/bin/sh -c 'test -e {_CLASS}/{device} || exec rdma link add {device} type rxe netdev {netdev}'\n"
-        f"ExecStop=-/bin/sh -c 'rdma link delete {device}'\n\n"
+        # nothing undoes it: deleting a link hangs as long as a mount over it waits for a dead server, at every shutdown
         "[Install]\nWantedBy=multi-user.target\n"
     )
 
@@ -58,7 +59,9 @@ def _files(desired: Json, netdevs: dict[str, str]) -> Json:
         wanted["files"].append({"path": _MODULES, "content": "# Written by weaklink's playbooks.\nrdma_rxe\n"})
     for link in links:
         name = unit_of(link)
-        wanted["files"].append({"path": paths[name], "content": render(link, netdevs[link["pci"]], desired.get("before", []))})
+        wanted["files"].append(
+            {"path": paths[name], "content": render(link, netdevs[link["pci"]], desired.get("before", []))}
+        )
         # no restart on a changed unit: it would take the device from under whoever uses it, and matters at boot only
         wanted["services"].append({"name": name, "enabled": True, "state": "started"})
     return wanted
@@ -103,9 +106,10 @@ def _problem(link: Json, netdev: str, devices: dict[str, str]) -> str:
     if not netdev:
         return f"{device}: no network interface at PCI {pci}; check the card and its driver (lspci -s {pci} -k)"
     if link["kind"] == "hca" and netdev not in devices.values():
-        return f"{device}: {netdev} ({pci}) has no RDMA device; load its driver's RDMA module and look at `rdma link` and dmesg"
+        return f"{device}: {netdev} ({pci}) has no RDMA device; load its driver's RDMA module, see `rdma link`, dmesg"
     if link["kind"] == "rxe" and devices.get(device, netdev) != netdev:
-        return f"{device}: sits on {devices[device]}, wanted on {netdev}; `rdma link delete {device}` when nothing uses it, then run again"
+        todo = f"`rdma link delete {device}` when nothing uses it, then run again"
+        return f"{device}: sits on {devices[device]}, wanted on {netdev}; {todo}"
     return ""
 
 

@@ -36,8 +36,8 @@ def run_area(host: Host, area: str, desired: Json, *, check: bool, allow_disrupt
     module = import_module(AREAS[area])
     try:
         plan: Plan = module.plan(desired, module.observe(host, desired))
-    except CommandError as error:
-        return {"changes": [], "pending": [], "failed": [{"what": area, "message": str(error)}]}
+    except (CommandError, OSError) as error:
+        return {"changes": [], "pending": [], "failed": [{"what": area, "message": explain(error)}]}
     steps, pending = _hold_back(host, plan.steps, allow_disruptive)
     failed = [problem.as_dict() for problem in plan.problems]
     done: list[Step] = []
@@ -53,8 +53,18 @@ def run_area(host: Host, area: str, desired: Json, *, check: bool, allow_disrupt
         "failed": failed,
     }
     if hasattr(module, "facts"):
-        result["facts"] = module.facts(host, desired)
+        try:
+            result["facts"] = module.facts(host, desired)
+        except OSError as error:
+            result["failed"] = [*failed, {"what": area, "message": explain(error)}]
     return result
+
+
+def explain(error: CommandError | OSError) -> str:
+    """Return what went wrong in one line: for files which one and why, without the number of the error."""
+    if isinstance(error, CommandError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _hold_back(host: Host, steps: list[Step], allow_disruptive: bool) -> tuple[list[Step], list[tuple[Step, str]]]:
@@ -73,8 +83,10 @@ def _execute(host: Host, operations: Any, steps: list[Step]) -> tuple[list[Step]
     for step in steps:
         try:
             operations[step.op[0]](host, *step.op[1:])
-        except (CommandError, OSError) as error:
+        except CommandError as error:
             return done, [{"what": step.what, "message": str(error)}]
+        except OSError as error:
+            return done, [{"what": step.what, "message": f"{step.what}: {explain(error)}"}]
         done.append(step)
     return done, []
 
@@ -85,8 +97,8 @@ def _finish(host: Host, module: Any) -> list[Json]:
         services.settle(host)
         if hasattr(module, "finish"):
             module.finish(host)
-    except CommandError as error:
-        return [{"what": "reading the new files", "message": str(error)}]
+    except (CommandError, OSError) as error:
+        return [{"what": "reading the new files", "message": explain(error)}]
     return []
 
 
@@ -97,8 +109,8 @@ def _unfinished(host: Host, module: Any, desired: Json, held: set[str]) -> list[
         host.forget_ids()
         try:
             plan: Plan = module.plan(desired, module.observe(host, desired))
-        except CommandError as error:
-            return [{"what": "second look", "message": str(error)}]
+        except (CommandError, OSError) as error:
+            return [{"what": "second look", "message": explain(error)}]
         left = [step for step in plan.steps if step.what not in held]
         if not left and not plan.problems:
             return []
@@ -106,7 +118,7 @@ def _unfinished(host: Host, module: Any, desired: Json, held: set[str]) -> list[
             return [problem.as_dict() for problem in plan.problems] + [
                 {
                     "what": step.what,
-                    "message": f"{step.what}: was changed, but a second look finds {step.before!r}, wanted {step.after!r}",
+                    "message": f"{step.what}: changed, but a second look finds {step.before!r}, wanted {step.after!r}",
                 }
                 for step in left
             ]

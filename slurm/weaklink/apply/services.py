@@ -1,9 +1,9 @@
 """Services of the area ``files``: enabled, running, and running with the configuration that is on disk.
 
-A service of the desired state is ``{"name", "enabled"?, "state"?: "started"|"stopped", "restart_on"?: [path], "reload_on"?:
-[path], "disruptive"?: bool}``. What a daemon read when it last (re)started is remembered as a hash of the named files in
-``/var/lib/weaklink/apply/services.json``, so that a run that was killed between writing and restarting is made good by
-the next one. ``disruptive`` marks restarts that jobs on the node can feel.
+A service of the desired state is ``{"name", "enabled"?, "state"?: "started"|"stopped", "restart_on"?: [path],
+"reload_on"?: [path], "disruptive"?: bool}``. What a daemon read when it last (re)started is remembered as a hash of the
+named files in ``/var/lib/weaklink/apply/services.json``, so that a run that was killed between writing and restarting
+is made good by the next one. ``disruptive`` marks restarts that jobs on the node can feel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def observe(host: Host, wanted: list[Json]) -> dict[str, Any]:
     blocks = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in out.strip().split("\n\n")]
     if len(blocks) != len(names):
         raise CommandError(f"systemctl show told of {len(blocks)} units instead of {len(names)}")
-    return {"units": dict(zip(names, blocks)), "record": _record(host)}  # noqa: B905 - Python 3.9; equal, see above
+    return {"units": dict(zip(names, blocks)), "record": _record(host)}
 
 
 def _record(host: Host) -> dict[str, Any]:
@@ -55,9 +55,7 @@ def fingerprint(paths: list[str], contents: dict[str, bytes | None]) -> str:
     return digest.hexdigest()[:16]
 
 
-def plan(
-    wanted: list[Json], observed: dict[str, Any], contents: dict[str, bytes | None], changed: set[str]
-) -> Plan:
+def plan(wanted: list[Json], observed: dict[str, Any], contents: dict[str, bytes | None], changed: set[str]) -> Plan:
     """Return the steps that bring services in line; ``changed`` are the paths that this run writes. Pure."""
     steps: list[Step] = []
     units = observed["units"]
@@ -140,7 +138,7 @@ def _remember(host: Host, name: str, hashes: Json) -> None:
 def _install(host: Host, verb: str, name: str) -> None:
     """Enable or disable a unit; systemd reads the result once, together with other changed unit files.
 
-    A start script of the old kind beside the unit is left alone: it is not used under systemd, and its tool takes seconds.
+    A start script of the old kind beside the unit is left alone: systemd does not use it, and its tool takes seconds.
     """
     host.must("env", "SYSTEMCTL_SKIP_SYSV=1", "systemctl", "--no-reload", verb, name, seconds=START_SECONDS)
     host.stale_units = True

@@ -7,8 +7,8 @@ Desired, every key optional::
      "mounts": [{"path", "source", "proto"}], "services": [name], "paths": [path],
      "slurm_nodes": [name], "wait": seconds}
 
-Missing packages are told as a fact and are no problem: the caller installs them. With ``wait`` it looks again until all is
-well or the time is up.
+Missing packages are told as a fact and are no problem: the caller installs them. With ``wait`` it looks again until all
+is well or the time is up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def observe(host: Host, desired: Json) -> Json:
 
 
 def _look(host: Host, desired: Json) -> Json:
-    mounted = {entry.path: entry for entry in mounts.parse_mounts(host.text("/proc/mounts")) if entry.fstype != "autofs"}
+    mounted = {
+        entry.path: entry for entry in mounts.parse_mounts(host.text("/proc/mounts")) if entry.fstype != "autofs"
+    }
     links = nics.links(host) if desired.get("nics") else {}
     wanted_services = [{"name": name} for name in desired.get("services", [])]
     return {
@@ -77,7 +79,7 @@ def _slurm(host: Host) -> Json:
     if not found.ok:
         return {"": found.failure()}
     rows = [line.split("|", 2) for line in found.out.splitlines()]
-    return {row[0]: row[1:] for row in rows if len(row) == 3}
+    return {row[0]: row[1:] for row in rows if row[2:]}
 
 
 def plan(desired: Json, observed: Json) -> Plan:
@@ -94,7 +96,9 @@ def plan(desired: Json, observed: Json) -> Plan:
     for name, state in observed["services"].items():
         if state.get("ActiveState") != "active":
             found = state.get("ActiveState", "unknown")
-            problems.append(Problem(f"service {name}", f"{name}: is {found}, wanted active; `journalctl -u {name}` says why"))
+            problems.append(
+                Problem(f"service {name}", f"{name}: is {found}, wanted active; `journalctl -u {name}` says why")
+            )
     problems += [
         Problem(f"path {path}", f"{path}: missing; run site.yml on this node")
         for path, there in observed["paths"].items()
@@ -106,19 +110,24 @@ def plan(desired: Json, observed: Json) -> Plan:
 def _node(desired: Json, observed: Json) -> list[Problem]:
     problems = []
     if desired.get("node") and observed["node"] != desired["node"]:
-        text = f"hostname is {observed['node']!r}, wanted {desired['node']!r}: Slurm and weaklink know the node by it; set it (hostnamectl)"
+        found, name = observed["node"], desired["node"]
+        text = f"hostname is {found!r}, wanted {name!r}: Slurm and weaklink know the node by it; set it (hostnamectl)"
         problems.append(Problem("hostname", text))
     wanted = [int(part) for part in str(desired.get("python", "3.9")).split(".")]
     if observed["python"] < wanted:
         found = ".".join(str(part) for part in observed["python"])
-        problems.append(Problem("python", f"Python is {found}, wanted {desired['python']} or newer; set ansible_python_interpreter"))
+        problems.append(
+            Problem("python", f"Python is {found}, wanted {desired['python']} or newer; set ansible_python_interpreter")
+        )
     for name, there in observed["modules"].items():
         if not there:
-            text = f"kernel module {name}: not there for the running kernel; install the full kernel package and boot it"
+            text = (
+                f"kernel module {name}: not there for the running kernel; install the full kernel package and boot it"
+            )
             problems.append(Problem(f"module {name}", text))
     for pci, there in observed["pci"].items():
         if not there:
-            text = f"no network interface at PCI {pci}; check the address in the cluster file and the card (lspci -s {pci} -k)"
+            text = f"no network interface at PCI {pci}; check the cluster file and the card (lspci -s {pci} -k)"
             problems.append(Problem(f"nic {pci}", text))
     return problems
 
@@ -126,7 +135,9 @@ def _node(desired: Json, observed: Json) -> list[Problem]:
 def _link(link: Json, found: nics.Link | None) -> list[Problem]:
     name = link["name"]
     if found is None:
-        return [Problem(f"link {name}", f"{name}: no network interface at PCI {link['pci']}; check the card (lspci -k)")]
+        return [
+            Problem(f"link {name}", f"{name}: no network interface at PCI {link['pci']}; check the card (lspci -k)")
+        ]
     problems = []
     if not found.up or link["address"] not in found.addresses:
         now = ", ".join(found.addresses) or "no address"
@@ -144,7 +155,10 @@ def _shared(links: dict[str, nics.Link | None]) -> list[Problem]:
         if link is not None:
             by_netdev.setdefault(link.netdev, []).append(name)
     return [
-        Problem(f"nic {netdev}", f"{netdev}: carries {' and '.join(names)}, wanted one network a NIC; correct the cluster file")
+        Problem(
+            f"nic {netdev}",
+            f"{netdev}: carries {' and '.join(names)}, wanted one network a NIC; correct the cluster file",
+        )
         for netdev, names in by_netdev.items()
         if len(names) > 1
     ]
@@ -153,12 +167,19 @@ def _shared(links: dict[str, nics.Link | None]) -> list[Problem]:
 def _device(entry: Json, found: Json | None) -> list[Problem]:
     device = entry["device"]
     if found is None:
-        return [Problem(f"rdma {device}", f"{device}: no such RDMA device, wanted one on PCI {entry['pci']}; `rdma link`, dmesg")]
+        return [
+            Problem(
+                f"rdma {device}", f"{device}: no such RDMA device, wanted one on PCI {entry['pci']}; `rdma link`, dmesg"
+            )
+        ]
     problems = []
     if found["state"] != "ACTIVE":
-        problems.append(Problem(f"rdma {device}", f"{device}: port is {found['state']}, wanted ACTIVE; check cable and switch port"))
+        problems.append(
+            Problem(f"rdma {device}", f"{device}: port is {found['state']}, wanted ACTIVE; check cable and switch port")
+        )
     if found["active_mtu"] != entry["active_mtu"]:
-        text = f"{device}: active MTU is {found['active_mtu']}, wanted {entry['active_mtu']}; check the NIC's MTU on both ends"
+        now, wanted = found["active_mtu"], entry["active_mtu"]
+        text = f"{device}: active MTU is {now}, wanted {wanted}; check the NIC's MTU on both ends"
         problems.append(Problem(f"rdma {device}", text))
     return problems
 
@@ -170,11 +191,13 @@ def _slurm_problems(desired: Json, found: Json) -> list[Problem]:
     problems = []
     for name in wanted:
         if name not in found:
-            problems.append(Problem(f"slurm {name}", f"{name}: Slurm does not know it; compare slurm.conf with the cluster file"))
+            problems.append(
+                Problem(f"slurm {name}", f"{name}: Slurm does not know it; compare slurm.conf with the cluster file")
+            )
             continue
         state, reason = found[name]
         if "*" in state or any(word in state.lower() for word in _SLURM_BAD):
-            text = f"{name}: Slurm says {state} ({reason}), wanted a node that takes jobs; `journalctl -u slurmd` there says why"
+            text = f"{name}: Slurm says {state} ({reason}), wanted idle or busy; `journalctl -u slurmd` there says why"
             problems.append(Problem(f"slurm {name}", text))
     return problems
 

@@ -16,7 +16,9 @@ def _options(argv: list[str]) -> Any:
 
     parser = argparse.ArgumentParser(prog="weaklink apply", description=__doc__)
     parser.add_argument("area", metavar="AREA", choices=sorted(AREAS), help=", ".join(sorted(AREAS)))
-    parser.add_argument("--desired", metavar="FILE", required=True, help="JSON of the desired state; - is standard input")
+    parser.add_argument(
+        "--desired", metavar="FILE", required=True, help="JSON of the desired state; - is standard input"
+    )
     parser.add_argument("--check", action="store_true", help="change nothing, say what would change")
     parser.add_argument("--allow-disruptive", action="store_true", help="also what jobs on this node can feel")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -42,7 +44,7 @@ def _desired(name: str) -> dict[str, Any]:
 
 
 def run(argv: list[str]) -> int:
-    """Run the command; exit code 0 when all is (or in check mode can be) as wanted, 1 when something failed or waits."""
+    """Run the command; exit code 0 when all is (in check mode: can be) as wanted, 1 when something failed or waits."""
     options = _options(argv)
     desired = _desired(options.desired)
     from weaklink.apply.host import Host
@@ -54,7 +56,9 @@ def run(argv: list[str]) -> int:
             Host(run_command), options.area, desired, check=options.check, allow_disruptive=options.allow_disruptive
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"the desired state of area {options.area} is malformed: {type(error).__name__}: {error}") from error
+        raise UsageError(
+            f"the desired state of area {options.area} is malformed: {type(error).__name__}: {error}"
+        ) from error
     if options.json:
         print(json.dumps(result, ensure_ascii=True))
     else:

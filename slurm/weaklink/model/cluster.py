@@ -1,7 +1,7 @@
 """cluster.yml as data: hosts, addresses, NICs, mounts, partitions. Pure but for reading the file; controller only.
 
-Host ranges are expanded, addresses computed, contradictions refused with file and line. ``cluster_render`` makes of it what
-Ansible, the nodes and the guard read.
+Host ranges are expanded, addresses computed, contradictions refused with file and line. ``cluster_render`` makes of it
+what Ansible, the nodes and the guard read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ __all__ = ["Cluster", "ClusterError", "Group", "Host", "Mount", "Network", "Nic"
 # An RDMA packet carries up to 96 bytes of headers and checks above its payload (RoCE v2: IP 40, UDP 8, BTH 12 and
 # extended headers, ICRC 4), so an active MTU of 4096 needs an interface of at least 4192 bytes.
 ROCE_HEADERS = 96
+IPV4 = 4
 _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _MAX_HOSTS = 100_000
+_TAKEN = ("controller", "compute", "all", "ungrouped")  # Ansible groups that hold other hosts
 
 
 class Network(NamedTuple):
-    """A network: its addresses, what it is for, MTU of its interfaces (bytes), RDMA MTU (bytes) and nominal rate (Gb/s)."""
+    """A network: addresses, what it is for, MTU of interfaces and of RDMA (bytes), nominal rate (Gb/s)."""
 
     name: str
     cidr: str
@@ -37,7 +39,7 @@ class Network(NamedTuple):
 
 
 class Nic(NamedTuple):
-    """One port of a host: PCI address, network, address with prefix length, RDMA device (None: none) and its kind, rail."""
+    """One port of a host: PCI address, network, address with prefix length, RDMA device (or None), its kind, rail."""
 
     pci: str
     network: str
@@ -167,7 +169,12 @@ def _expand_one(part: str) -> list[str]:
             raise ValueError(f"the range {item.strip()!r} runs backwards or is too long")
         numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     before, after = part[: match.start()], part[match.end() :]
-    return [name for number in numbers for name in _expand_one(f"{before}{number}{after}")]
+    names: list[str] = []
+    for number in numbers:
+        names += _expand_one(f"{before}{number}{after}")
+        if len(names) > _MAX_HOSTS:
+            raise ValueError(f"more than {_MAX_HOSTS} hosts")
+    return names
 
 
 def load(path: str | Path) -> Cluster:
@@ -175,7 +182,7 @@ def load(path: str | Path) -> Cluster:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ClusterError(str(path), 1, "(file)", str(error), "a readable cluster file in UTF-8") from error
+        raise ClusterError((str(path), 1), "(file)", str(error), "a readable cluster file in UTF-8") from error
     return parse(str(path), text)
 
 
@@ -214,11 +221,13 @@ def _networks(document: Document) -> dict[str, Network]:
             ranges[name] = netaddr.IPNetwork(entry["cidr"])
         except (netaddr.AddrFormatError, ValueError):
             raise document.error((*path, "cidr"), repr(entry["cidr"]), "a network such as 10.77.0.0/24") from None
-        if ranges[name].version != 4 or ranges[name].ip != ranges[name].network:
+        if ranges[name].version != IPV4 or ranges[name].ip != ranges[name].network:
             raise document.error((*path, "cidr"), entry["cidr"], f"an IPv4 network, e.g. {ranges[name].cidr}")
         for other, taken in ranges.items():
             if other != name and (ranges[name] in taken or taken in ranges[name]):
-                raise document.error((*path, "cidr"), f"{entry['cidr']}, which overlaps {other} ({taken})", "separate networks")
+                raise document.error(
+                    (*path, "cidr"), f"{entry['cidr']}, which overlaps {other} ({taken})", "separate networks"
+                )
         transport = entry.get("transport", "tcp")
         active = entry.get("active_mtu", None if transport == "tcp" else 4096)
         if transport == "roce" and entry["mtu"] < active + ROCE_HEADERS:
@@ -226,7 +235,9 @@ def _networks(document: Document) -> dict[str, Network]:
             raise document.error((*path, "mtu"), str(entry["mtu"]), wanted)
         gid_type = entry.get("gid_type", "RoCE v2" if transport == "roce" else "IB")
         rate = entry.get("rate_gbps")
-        networks[name] = Network(name, str(ranges[name]), entry["role"], entry["mtu"], transport, active, rate, gid_type)
+        networks[name] = Network(
+            name, str(ranges[name]), entry["role"], entry["mtu"], transport, active, rate, gid_type
+        )
     management = [name for name, network in networks.items() if network.role == "management"]
     if len(management) != 1:
         found = f"{len(management)} networks with role management"
@@ -240,15 +251,21 @@ def _hosts(document: Document, networks: dict[str, Network]) -> tuple[dict[str, 
     taken: dict[str, str] = {}
     for group, entry in document.data["groups"].items():
         path = ("groups", group)
+        if group in _TAKEN and group != entry["role"]:
+            raise document.error(path, f"{group!r} as the name of a group of role {entry['role']}", "another name")
         try:
             names = expand_hosts(entry["hosts"])
         except ValueError as error:
-            raise document.error((*path, "hosts"), f"{entry['hosts']!r}: {error}", "names and ranges such as c[1-3]") from None
+            raise document.error(
+                (*path, "hosts"), f"{entry['hosts']!r}: {error}", "names and ranges such as c[1-3]"
+            ) from None
         _check_nics(document, group, entry, networks)
         for index, name in enumerate(names):
             if name in hosts:
-                raise document.error((*path, "hosts"), f"{name} for the second time (also in {hosts[name].group})", "each host once")
-            nics = _nics(document, group, entry, networks, index, len(names))
+                raise document.error(
+                    (*path, "hosts"), f"{name} for the second time (also in {hosts[name].group})", "each host once"
+                )
+            nics = _nics(document, group, networks, index, len(names))
             for nic in nics:
                 if nic.ip in taken:
                     found = f"{nic.ip} for {name}, which {taken[nic.ip]} has"
@@ -260,7 +277,9 @@ def _hosts(document: Document, networks: dict[str, Network]) -> tuple[dict[str, 
         groups[group] = Group(group, entry["role"], tuple(names))
     controllers = [host.name for host in hosts.values() if host.role == "controller"]
     if len(controllers) != 1:
-        raise document.error(("groups",), f"{len(controllers)} controller hosts", "exactly one host with role controller")
+        raise document.error(
+            ("groups",), f"{len(controllers)} controller hosts", "exactly one host with role controller"
+        )
     return groups, hosts
 
 
@@ -277,7 +296,9 @@ def _check_nics(document: Document, group: str, entry: dict[str, Any], networks:
         seen[nic["pci"]] = index
         rdma = nic.get("rdma")
         if rdma and networks[name].transport == "tcp":
-            raise document.error((*path, "rdma"), f"RDMA on {name}", f"networks with transport roce or infiniband, not {name}")
+            raise document.error(
+                (*path, "rdma"), f"RDMA on {name}", f"networks with transport roce or infiniband, not {name}"
+            )
         if rdma and rdma["device"] in devices:
             found = f"{rdma['device']}, which NIC {devices[rdma['device']]} has"
             raise document.error((*path, "rdma", "device"), found, "one name a device")
@@ -285,10 +306,9 @@ def _check_nics(document: Document, group: str, entry: dict[str, Any], networks:
             devices[rdma["device"]] = index
 
 
-def _nics(
-    document: Document, group: str, entry: dict[str, Any], networks: dict[str, Network], index: int, count: int
-) -> tuple[Nic, ...]:
+def _nics(document: Document, group: str, networks: dict[str, Network], index: int, count: int) -> tuple[Nic, ...]:
     """Give host number ``index`` of a group its addresses; several NICs in one network get consecutive ones."""
+    entry = document.data["groups"][group]
     result = []
     rails: dict[str, int] = {}
     per_network: dict[str, int] = {}
@@ -301,8 +321,12 @@ def _nics(
         number = entry["first_address"] + index * per_network[network.name] + rail
         cidr = netaddr.IPNetwork(network.cidr)
         if number >= cidr.size - 1:
-            found = f"{entry['first_address']}, with which {count} hosts do not fit into {network.name} ({network.cidr})"
-            raise document.error(("groups", group, "first_address"), found, f"at most {cidr.size - 2} for the last host")
+            found = (
+                f"{entry['first_address']}, with which {count} hosts do not fit into {network.name} ({network.cidr})"
+            )
+            raise document.error(
+                ("groups", group, "first_address"), found, f"at most {cidr.size - 2} for the last host"
+            )
         rdma = nic.get("rdma") or {}
         address = f"{cidr[number]}/{cidr.prefixlen}"
         result.append(Nic(nic["pci"], network.name, address, rdma.get("device"), rdma.get("kind"), rail))
@@ -317,17 +341,23 @@ def _partitions(document: Document, groups: dict[str, Group]) -> dict[str, Parti
             compute = [known for known, value in groups.items() if value.role == "compute"]
             if group not in compute:
                 path = ("partitions", name, "groups", index)
-                raise document.error(path, repr(group), f"compute groups: {', '.join(compute)}", nearest(group, compute))
+                raise document.error(
+                    path, repr(group), f"compute groups: {', '.join(compute)}", nearest(group, compute)
+                )
+            if group in entry["groups"][:index]:
+                raise document.error(("partitions", name, "groups", index), f"{group} twice", "each group once")
             hosts += groups[group].hosts
         partitions[name] = Partition(name, tuple(hosts), entry.get("default", False), entry.get("max_time", "INFINITE"))
     return partitions
 
 
 def _mounts(document: Document, networks: dict[str, Network], hosts: dict[str, Host]) -> tuple[Mount, ...]:
-    mounts = []
+    mounts: list[Mount] = []
     for index, entry in enumerate(document.data.get("mounts", [])):
         path = ("mounts", index)
         server, network = entry["server"], entry["network"]
+        if entry["path"] in {mount.path for mount in mounts}:
+            raise document.error((*path, "path"), f"{entry['path']} for the second time", "one file system a path")
         if server not in hosts:
             raise document.error((*path, "server"), repr(server), "a host of this file", nearest(server, hosts))
         if network not in networks:
@@ -335,6 +365,8 @@ def _mounts(document: Document, networks: dict[str, Network], hosts: dict[str, H
         if hosts[server].nic(network) is None:
             raise document.error((*path, "network"), f"{network}, where {server} has no NIC", f"a network of {server}")
         if entry["transport"] == "rdma" and networks[network].transport == "tcp":
-            raise document.error((*path, "transport"), f"rdma over {network}", "a network with transport roce or infiniband")
+            raise document.error(
+                (*path, "transport"), f"rdma over {network}", "a network with transport roce or infiniband"
+            )
         mounts.append(Mount(entry["path"], server, entry["export"], network, entry["transport"]))
     return tuple(mounts)

@@ -1,4 +1,4 @@
-"""Read cluster.yml: YAML with line numbers, checked against the schema. Runs on the controller only (PyYAML, jsonschema)."""
+"""Read cluster.yml: YAML with line numbers, checked against the schema. For the controller (PyYAML, jsonschema)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Path = tuple[Any, ...]
 class ClusterError(Exception):
     """The cluster file is not usable; the text has file, line, key, what was found and what is allowed."""
 
-    def __init__(self, file: str, line: int, key: str, found: str, allowed: str, hint: str = "") -> None:
-        text = f"{file}:{line}: {key}: found {found}; allowed: {allowed}"
+    def __init__(self, where: tuple[str, int], key: str, found: str, allowed: str, hint: str = "") -> None:
+        self.file, self.line = where
+        self.key, self.hint = key, hint
+        text = f"{self.file}:{self.line}: {key}: found {found}; allowed: {allowed}"
         super().__init__(text + (f"; did you mean {hint!r}?" if hint else ""))
-        self.file, self.line, self.key, self.hint = file, line, key, hint
 
 
 class Document:
@@ -32,14 +33,16 @@ class Document:
         self.lines: dict[Path, int] = {}
         try:
             node = yaml.compose(text, Loader=yaml.SafeLoader)
+            self.data: Any = None if node is None else self._build(node, ())
+        except RecursionError as error:
+            raise ClusterError((file, 1), "(file)", "a value that holds itself", "a YAML mapping") from error
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = mark.line + 1 if mark else 1
             problem = str(getattr(error, "problem", None) or error)
-            raise ClusterError(file, line, "(file)", problem, "a YAML mapping") from error
-        self.data: Any = None if node is None else self._build(node, ())
+            raise ClusterError((file, line), "(file)", problem, "a YAML mapping") from error
         if not isinstance(self.data, dict):
-            raise ClusterError(file, 1, "(file)", type(self.data).__name__, "a YAML mapping with format, cluster, …")
+            raise ClusterError((file, 1), "(file)", type(self.data).__name__, "a YAML mapping with format, cluster, …")
 
     def _build(self, node: yaml.Node, path: Path) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -48,9 +51,13 @@ class Document:
             for key_node, value_node in node.value:
                 key = self._scalar(key_node)
                 line = key_node.start_mark.line + 1
+                if not isinstance(key, str):
+                    raise ClusterError((self.file, line), dotted(path) or "(file)", f"the key {key!r}", "words as keys")
                 if key in result:
                     earlier = self.lines[(*path, key)]
-                    raise ClusterError(self.file, line, dotted((*path, key)), f"it twice (line {earlier})", "each key once")
+                    raise ClusterError(
+                        (self.file, line), dotted((*path, key)), f"it twice (line {earlier})", "each key once"
+                    )
                 self.lines[(*path, key)] = line
                 result[key] = self._build(value_node, (*path, key))
             return result
@@ -62,16 +69,16 @@ class Document:
     def _scalar(node: yaml.Node) -> Any:
         loader = yaml.SafeLoader("")
         try:
-            return loader.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+            return loader.construct_object(node, deep=True)
         finally:
-            loader.dispose()  # type: ignore[no-untyped-call]
+            loader.dispose()
 
     def error(self, path: Path, found: str, allowed: str, hint: str = "") -> ClusterError:
         """Return the error about the value at ``path``."""
         known = path
         while known and known not in self.lines:
             known = known[:-1]
-        return ClusterError(self.file, self.lines.get(known, 1), dotted(path) or "(file)", found, allowed, hint)
+        return ClusterError((self.file, self.lines.get(known, 1)), dotted(path) or "(file)", found, allowed, hint)
 
 
 def dotted(path: Iterable[Any]) -> str:
@@ -96,26 +103,30 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def validate(document: Document) -> None:
-    """Raise the first ClusterError (by line) that the schema finds."""
+    """Raise the first ClusterError that the schema finds: unknown keys before all else, then by line."""
     validator = jsonschema.Draft202012Validator(schema())
-    errors = [_explain(document, error) for error in validator.iter_errors(document.data)]
+    errors = sorted(validator.iter_errors(document.data), key=lambda error: error.validator != "additionalProperties")
     if errors:
-        raise min(errors, key=lambda error: error.line)
+        first = errors[0].validator == "additionalProperties"
+        same = [error for error in errors if (error.validator == "additionalProperties") == first]
+        raise min((_explain(document, error) for error in same), key=lambda error: error.line)
 
 
 def _explain(document: Document, error: jsonschema.ValidationError) -> ClusterError:
     path = tuple(error.absolute_path)
-    value, wanted = error.instance, error.validator_value
+    value: Any = error.instance
+    wanted: Any = error.validator_value
     if error.validator == "additionalProperties" and isinstance(error.schema, dict):
         known = sorted(error.schema.get("properties", {}))
-        unknown = next(key for key in value if key not in known)
-        return document.error((*path, unknown), f"the unknown key {unknown!r}", ", ".join(known), nearest(str(unknown), known))
+        unknown = str(next(key for key in value if key not in known))
+        found = f"the unknown key {unknown!r}"
+        return document.error((*path, unknown), found, ", ".join(known), nearest(unknown, known))
     if error.validator == "required":
-        missing = [key for key in wanted if key not in value]
-        return document.error((*path, missing[0]), "nothing", f"required: {', '.join(wanted)}")
+        missing = next(key for key in wanted if key not in value)
+        return document.error((*path, missing), "nothing", f"required: {', '.join(wanted)}")
     if error.validator in ("enum", "const"):
-        words = wanted if error.validator == "enum" else [wanted]
-        return document.error(path, repr(value), ", ".join(map(str, words)), nearest(str(value), map(str, words)))
+        words = [str(word) for word in (wanted if error.validator == "enum" else [wanted])]
+        return document.error(path, repr(value), ", ".join(words), nearest(str(value), words))
     if error.validator == "pattern":
         return document.error(path, repr(value), f"text like {wanted}")
-    return document.error(path, json.dumps(value)[:80], f"{error.validator} {wanted}")
+    return document.error(path, json.dumps(value, default=str)[:80], f"{error.validator} {wanted}")

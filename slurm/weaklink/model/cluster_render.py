@@ -1,4 +1,4 @@
-"""What others read of the cluster: Ansible's host variables, expected.json of a node, cluster.json of the controller. Pure."""
+"""What others read of the cluster: Ansible's variables, expected.json of a node, cluster.json. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _OPTIONS = {"rdma": f"vers=4.2,proto=rdma,port={NFS_RDMA_PORT},hard,retry=0", "t
 DAEMONS = {"compute": ["munge", "slurmd"], "controller": ["munge", "slurmdbd", "slurmctld"]}
 
 
-def _address_of(cluster: Cluster, host: Host, network: str) -> str:
+def _address_of(host: Host, network: str) -> str:
     nic = host.nic(network)
     return "" if nic is None else nic.ip
 
 
 def _source(cluster: Cluster, mount: Mount) -> str:
-    return f"{_address_of(cluster, cluster.hosts[mount.server], mount.network)}:{mount.export}"
+    return f"{_address_of(cluster.hosts[mount.server], mount.network)}:{mount.export}"
 
 
 def _rdma(cluster: Cluster, nic: Nic) -> Json | None:
@@ -124,7 +124,7 @@ def controller(cluster: Cluster) -> Json:
             {
                 "name": host.name,
                 "leaf": host.leaf,
-                "management": _address_of(cluster, host, cluster.management),
+                "management": _address_of(host, cluster.management),
                 "hcas": [_hca(cluster, nic) for nic in host.nics if nic.rdma_device],
             }
             for host in cluster.compute
@@ -150,7 +150,7 @@ def _hca(cluster: Cluster, nic: Nic) -> Json:
 def host_variables(cluster: Cluster, host: Host) -> Json:
     """Return the variables that the inventory gives to one host; role defaults refer to them."""
     variables: Json = {
-        "ansible_host": _address_of(cluster, host, cluster.management),
+        "ansible_host": _address_of(host, cluster.management),
         "weaklink_node": host.name,
         "weaklink_role": host.role,
         "weaklink_nics": nics(cluster, host),
@@ -171,13 +171,13 @@ def group_variables(cluster: Cluster) -> Json:
         "weaklink_service_user": cluster.service_user,
         "weaklink_deadlines": cluster.deadlines,
         "weaklink_controller": cluster.controller.name,
-        "weaklink_controller_address": _address_of(cluster, cluster.controller, cluster.management),
+        "weaklink_controller_address": _address_of(cluster.controller, cluster.management),
         "weaklink_management_cidr": cluster.networks[cluster.management].cidr,
         "weaklink_leaves": leaves(cluster),
         "weaklink_slurm_nodes": [
             {
                 "name": host.name,
-                "address": _address_of(cluster, host, cluster.management),
+                "address": _address_of(host, cluster.management),
                 "cpus": host.cpus,
                 "memory_mb": host.memory_mb,
                 "gpus": host.gpus,

@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     status: str
     cause: str
     message: str
-    evidence: dict[str, Any] = {}
+    evidence: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place, and a NamedTuple has no factories
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as the object that FORMATS names."""
