@@ -126,6 +126,11 @@ class Cluster:
         """Read the RDMA port state as a port-state check would."""
         return self.on(node, f"cat /sys/class/infiniband/{device}/ports/1/state").strip()
 
+    def networks(self, node: str) -> dict[str, str]:
+        """Return the network (the first three numbers of the address) of each NIC that has an IPv4 address."""
+        links = json.loads(self.on(node, "ip -j -4 addr show scope global"))
+        return {link["ifname"]: link["addr_info"][0]["local"].rpartition(".")[0] for link in links}
+
     def compute_address(self, node: str) -> str:
         """Return the node's address on the compute network, asked of the node."""
         netdev = self.on(node, "cat /sys/class/infiniband/rxe_compute/parent").strip()

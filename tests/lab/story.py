@@ -66,6 +66,10 @@ class Story:
         for node in self.nodes:
             mount = cluster.on(node, "grep ' /home ' /proc/mounts")
             expect("proto=rdma" in mount, f"{node}: /home is not mounted over RDMA: {mount!r}")
+            networks = cluster.networks(node)
+            expect(len(set(networks.values())) == 3, f"{node}: not three networks on three NICs: {networks}")
+        self.tell.say("Each node has three networks on three NICs, and /home over NFS with proto=rdma:")
+        self.tell.show(cluster.on(server, "ip -br -4 addr | grep -v ^lo; rdma link; grep ' /home ' /proc/mounts"))
         before = {n: cluster.hw_counter(n, "sent_pkts") + cluster.hw_counter(n, "rcvd_pkts") for n in (server, client)}
         address = cluster.compute_address(server)
         body = (
@@ -75,7 +79,9 @@ class Story:
         command = f"srun -N2 -w {server},{client} --ntasks-per-node=1 --time=5 bash -c {shlex.quote(body)}"
         self.tell.say(f"bob runs ib_write_bw between {server} and {client} with srun -N2:")
         out = cluster.ctl(f"cd /home/bob && runuser -u bob -- {command}", timeout=240)
-        self.tell.show("\n".join(line for line in out.splitlines() if re.match(r"\s*(#bytes|65536\s)", line)))
+        # Both ends print the table.
+        rows = dict.fromkeys(line for line in out.splitlines() if re.match(r"\s*(#bytes|65536\s)", line))
+        self.tell.show("\n".join(rows))
         for node, old in before.items():
             rise = cluster.hw_counter(node, "sent_pkts") + cluster.hw_counter(node, "rcvd_pkts") - old
             expect(

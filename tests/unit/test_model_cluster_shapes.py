@@ -112,7 +112,7 @@ def test_cluster_json_to_the_letter() -> None:
         ],
         "policy": POLICY,
         "deadlines": DEADLINES,
-        "sweep": {"bw_seconds": 2, "lat_iterations": 200, "min_loss": 0.15, "sigmas": 5, "baseline_sweeps": 3},
+        "sweep": {"bw_seconds": 2, "lat_iterations": 100, "min_loss": 0.15, "sigmas": 5, "baseline_sweeps": 3},
     }
 
 

@@ -227,7 +227,11 @@ class Lab:
         }
         strategies = Path(sysconfig.get_paths()["purelib"]) / "ansible_mitogen/plugins/strategy"
         if os.environ.get("LAB_STRATEGY", "") != "stock" and strategies.is_dir():
-            env |= {"ANSIBLE_STRATEGY": "mitogen_linear", "ANSIBLE_STRATEGY_PLUGINS": str(strategies)}
+            env |= {
+                "ANSIBLE_STRATEGY": "mitogen_linear",
+                "ANSIBLE_STRATEGY_PLUGINS": str(strategies),
+                "ANSIBLE_DEPRECATION_WARNINGS": "False",  # they are about mitogen's own calls
+            }
         return env
 
     # -- snapshots --------------------------------------------------------------------------------------------------

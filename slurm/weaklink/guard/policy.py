@@ -35,7 +35,7 @@ def message_of(suspect: Mapping[str, Any]) -> str:
     if seen.get("measured") is None:
         found = f"RDMA fails ({suspect['cause']})"
     else:
-        found = f"{seen['measured']:g} of {seen['expected']:g} {_UNITS[metric]}"
+        found = f"{seen['measured']:.3g} of {seen['expected']:.3g} {_UNITS[metric]}"
     look = "see counters, cable and switch port" if metric == "latency" else "check cable and switch port"
     return f"{suspect['node']} {device}: {found} {towards} {partners}; {look}"
 
