@@ -232,6 +232,8 @@ class Story:
         expect(report["state"] == "done", f"{report}")
         self.tell.say(report["message"])
         cluster.wait_idle(cast.weak)
+        _, swept = self._sweep()
+        expect(set(swept["nodes"]) == set(self.nodes) - {cast.broken}, f"the sweep took {swept['nodes']}")
         expect(
             "weaklink" not in cluster.ctl("scontrol show reservation"), "the quarantine's reservation is still there"
         )

@@ -151,6 +151,30 @@ def test_over_budget_there_is_an_incident_and_no_drain(tmp_path: Path) -> None:
     assert [(one.check, one.nodes) for one in fleet.store.incidents()] == [("sweep.bandwidth", ["c2"])]
 
 
+def test_a_tool_that_crashed_once_is_run_again(taught: Fleet) -> None:
+    crashed: list[str] = []
+
+    def crash(benchmark: str, flow: FlowSpec) -> "float | tuple[str, str]":
+        if benchmark == "ib_write_bw" and flow.src == "c1/rxe_compute" and not crashed:
+            crashed.append(flow.dst)
+            return "tool-failed", "killed by signal 11"
+        return 1.0
+
+    taught.fault = crash
+    outcome = run_sweep(taught.guard)
+    assert crashed
+    assert outcome["verdict"] == "ok"
+    assert outcome["coverage"]["unknown"] == {}
+    lines = [(one["src"], one["dst"]) for one in outcome["measurements"] if one["benchmark"] == "ib_write_bw"]
+    assert lines.count(("c1/rxe_compute", crashed[0])) == 1
+    # Both tries are on record.
+    tried = [one for one in taught.store.measurements(outcome["sweep"]) if one.benchmark == "ib_write_bw"]
+    assert [one.failure for one in tried if (one.src, one.dst) == ("c1/rxe_compute", crashed[0])] == [
+        "test-did-not-run",
+        "",
+    ]
+
+
 def test_fewer_than_two_nodes_is_unknown(taught: Fleet) -> None:
     taught.slurm.put_state("c1", "ALLOCATED")
     taught.slurm.put_state("c2", "DOWN", reason="Not responding")
