@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ClusterShell.NodeSet import NodeSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weaklink.model import cluster, cluster_render
 from weaklink.model.cluster_file import schema
+from weaklink.model.hostlist import expand
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "inventory/lab/cluster.yml"
@@ -76,29 +78,28 @@ def refusal(old: str, new: str, count: int = 1) -> str:
     ],
 )
 def test_host_ranges(text: str, names: list[str]) -> None:
-    assert cluster.expand_hosts(text) == names
+    assert expand(text) == names
 
 
 @pytest.mark.parametrize("text", ["", "c[1-", "c[3-1]", "c[a-b]", "c[]", "a b", "-x", "c[1-9999999]", "c[1]]"])
 def test_bad_host_ranges(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        cluster.expand_hosts(text)
+        expand(text)
 
 
 @settings(max_examples=40, deadline=None)
 @given(first=st.integers(0, 5000), count=st.integers(1, 600), width=st.integers(1, 6))
 def test_host_ranges_keep_order_count_and_width(first: int, count: int, width: int) -> None:
     low = str(first).zfill(width)
-    names = cluster.expand_hosts(f"n[{low}-{first + count - 1}]")
+    names = expand(f"n[{low}-{first + count - 1}]")
     assert len(names) == len(set(names)) == count
     assert [int(name[1:]) for name in names] == list(range(first, first + count))
     assert all(len(name) >= len(low) + 1 for name in names)
 
 
 def test_host_ranges_agree_with_clustershell() -> None:
-    nodeset = pytest.importorskip("ClusterShell.NodeSet").NodeSet
     for text in ("gpu[001-512]", "c[1-3,7,9-10]", "r[1-3]n[01-04]"):
-        assert set(cluster.expand_hosts(text)) == set(nodeset(text))
+        assert set(expand(text)) == set(NodeSet(text))
 
 
 # ---- addresses

@@ -35,6 +35,17 @@ def options(argv: list[str], text: str, flags: tuple[str, ...], values: tuple[st
     return found
 
 
+def one_node(argv: list[str], text: str) -> Optional[tuple[str, bool]]:
+    """Return (node, whether JSON is wanted) of ``COMMAND NODE [--json]``; None when help was wanted, and printed."""
+    found = options(argv, text, ("--json", "-h", "--help"))
+    if "-h" in found or "--help" in found:
+        print(text, end="")
+        return None
+    if len(found[""]) != 1:
+        raise UsageError(f"wanted one node\n{text}")
+    return found[""][0], "--json" in found
+
+
 def tell(line: str) -> None:
     """Print a line for the person, on standard error: standard output is the result's."""
     print(line, file=sys.stderr, flush=True)

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from weaklink.cli import UsageError
-from weaklink.cli.controller import options, print_json, with_guard
+from weaklink.cli.controller import one_node, print_json, with_guard
 from weaklink.model.finding import EXIT_OK, exit_code
 
 if TYPE_CHECKING:
@@ -20,13 +19,10 @@ Exit code 0: in service; 1: refused or failed its tests; 3: could not be tested.
 
 def run(argv: list[str]) -> int:
     """Run the command; see HELP."""
-    found = options(argv, HELP, ("--json", "-h", "--help"))
-    if "-h" in found or "--help" in found:
-        print(HELP, end="")
+    asked = one_node(argv, HELP)
+    if asked is None:
         return EXIT_OK
-    if len(found[""]) != 1:
-        raise UsageError(f"wanted one node\n{HELP}")
-    name: str = found[""][0]
+    name, as_json = asked
 
     def work(guard: "Guard") -> int:
         from weaklink.guard.collect import collect
@@ -36,7 +32,7 @@ def run(argv: list[str]) -> int:
         collect(guard, guard.slurm.nodes())
         with sole():
             done = return_node(guard, name)
-        if "--json" in found:
+        if as_json:
             print_json(done._asdict())
         else:
             word = {"done": "returned", "nothing-to-do": "nothing to do"}.get(done.state, done.state)

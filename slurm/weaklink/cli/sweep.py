@@ -35,7 +35,7 @@ def run(argv: list[str]) -> int:
         from weaklink.model.hostlist import expand
 
         try:
-            wanted = expand(found["--nodes"])
+            wanted = list(dict.fromkeys(expand(found["--nodes"])))
         except ValueError as error:
             raise UsageError(f"--nodes: {error}") from error
 

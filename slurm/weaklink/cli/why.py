@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from weaklink.cli import UsageError
-from weaklink.cli.controller import options, print_json, with_guard
+from weaklink.cli.controller import one_node, print_json, with_guard
 from weaklink.model.finding import EXIT_FOUND, EXIT_OK
 
 if TYPE_CHECKING:
@@ -18,13 +18,10 @@ could be, its history, and what to do next. Exit code 0 when the node is in serv
 
 def run(argv: list[str]) -> int:
     """Run the command; see HELP."""
-    found = options(argv, HELP, ("--json", "-h", "--help"))
-    if "-h" in found or "--help" in found:
-        print(HELP, end="")
+    asked = one_node(argv, HELP)
+    if asked is None:
         return EXIT_OK
-    if len(found[""]) != 1:
-        raise UsageError(f"wanted one node\n{HELP}")
-    name: str = found[""][0]
+    name, as_json = asked
 
     def work(guard: "Guard") -> int:
         from weaklink.guard.collect import collect
@@ -35,7 +32,7 @@ def run(argv: list[str]) -> int:
             raise UsageError(f"Slurm does not know a node {name[:64]!r}; weaklink nodes lists them")
         collect(guard, nodes)
         said = explain(guard, nodes[name])
-        if "--json" in found:
+        if as_json:
             print_json(said)
         else:
             print(text(said))

@@ -6,22 +6,20 @@ what Ansible, the nodes and the guard read.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import netaddr
 
 from weaklink.model.cluster_file import ClusterError, Document, nearest, validate
+from weaklink.model.hostlist import expand
 
-__all__ = ["Cluster", "ClusterError", "Group", "Host", "Mount", "Network", "Nic", "expand_hosts", "load", "parse"]
+__all__ = ["Cluster", "ClusterError", "Group", "Host", "Mount", "Network", "Nic", "load", "parse"]
 
 # An RDMA packet carries up to 96 bytes of headers and checks above its payload (RoCE v2: IP 40, UDP 8, BTH 12 and
 # extended headers, ICRC 4), so an active MTU of 4096 needs an interface of at least 4192 bytes.
 ROCE_HEADERS = 96
 IPV4 = 4
-_RANGE = re.compile(r"\[([^\[\]]*)\]")
-_MAX_HOSTS = 100_000
 _TAKEN = ("controller", "compute", "all", "ungrouped")  # Ansible groups that hold other hosts
 
 
@@ -143,40 +141,6 @@ DEFAULT_DEADLINES = {"prolog": 10, "epilog": 60, "health": 50, "check": 5, "slur
 DEFAULT_SWEEP = {"bw_seconds": 2, "lat_iterations": 200, "min_loss": 0.15, "sigmas": 5, "baseline_sweeps": 3}
 
 
-def expand_hosts(text: str) -> list[str]:
-    """Expand ``c[1-3,7],gpu[001-512]`` to host names, zeros kept; ValueError says what is wrong with it."""
-    names: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text):
-        names += _expand_one(part.strip())
-        if len(names) > _MAX_HOSTS:
-            raise ValueError(f"more than {_MAX_HOSTS} hosts")
-    return names
-
-
-def _expand_one(part: str) -> list[str]:
-    match = _RANGE.search(part)
-    if match is None:
-        if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9.-]*", part):
-            raise ValueError(f"{part!r} is no host name")
-        return [part]
-    numbers: list[str] = []
-    for item in match.group(1).split(","):
-        bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", item)
-        if bounds is None:
-            raise ValueError(f"[{match.group(1)}] is no range such as [1-3,7]")
-        first, last = bounds.group(1), bounds.group(2) or bounds.group(1)
-        if int(last) < int(first) or int(last) - int(first) >= _MAX_HOSTS:
-            raise ValueError(f"the range {item.strip()!r} runs backwards or is too long")
-        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
-    before, after = part[: match.start()], part[match.end() :]
-    names: list[str] = []
-    for number in numbers:
-        names += _expand_one(f"{before}{number}{after}")
-        if len(names) > _MAX_HOSTS:
-            raise ValueError(f"more than {_MAX_HOSTS} hosts")
-    return names
-
-
 def load(path: str | Path) -> Cluster:
     """Read and check a cluster file."""
     try:
@@ -254,7 +218,7 @@ def _hosts(document: Document, networks: dict[str, Network]) -> tuple[dict[str, 
         if group in _TAKEN and group != entry["role"]:
             raise document.error(path, f"{group!r} as the name of a group of role {entry['role']}", "another name")
         try:
-            names = expand_hosts(entry["hosts"])
+            names = expand(entry["hosts"])
         except ValueError as error:
             raise document.error(
                 (*path, "hosts"), f"{entry['hosts']!r}: {error}", "names and ranges such as c[1-3]"

@@ -1,50 +1,54 @@
-"""Host lists as Slurm writes them: ``c[1-3,7],login1``. Pure."""
+"""Host lists as Slurm writes them: ``c[1-3,7],gpu[001-512]``. Pure."""
 
 import re
 
-_LIMIT = 65_536
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?\Z")
+_MAX_HOSTS = 100_000
+_PART = re.compile(r",(?![^\[]*\])")
+_RANGE = re.compile(r"\[([^\[\]]*)\]")
+_BOUNDS = re.compile(r"\s*(\d+)(?:-(\d+))?\s*\Z")
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]*\Z")
 
 
 def expand(text: str) -> list[str]:
-    """Return the names in a host list, in order, each once; ValueError says what does not parse."""
-    found: dict[str, None] = {}
-    for part in _split(text):
-        for name in _expand_one(part):
-            found[name] = None
-            if len(found) > _LIMIT:
-                raise ValueError(f"{text[:60]!r} names more than {_LIMIT} hosts")
-    return list(found)
+    """Return the host names in the order written, zeros kept; a name written twice is there twice.
+
+    ValueError says what is wrong with it.
+    """
+    names: list[str] = []
+    try:
+        for part in _PART.split(text):
+            names += _expand_one(part.strip())
+            _refuse_too_many(names)
+    except ValueError as error:
+        raise ValueError(f"{error}, in the host list {text[:60]!r}") from None
+    return names
 
 
-def _split(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        depth += (char == "[") - (char == "]")
-        if depth not in (0, 1):
-            raise ValueError(f"brackets do not match in {text[:60]!r}")
-        if char == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    if depth:
-        raise ValueError(f"brackets do not match in {text[:60]!r}")
-    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+def _refuse_too_many(names: list[str]) -> None:
+    if len(names) > _MAX_HOSTS:
+        raise ValueError(f"more than {_MAX_HOSTS} hosts")
 
 
 def _expand_one(part: str) -> list[str]:
-    head, bracket, rest = part.partition("[")
-    if not bracket:
+    match = _RANGE.search(part)
+    if match is None:
+        if not _NAME.match(part):
+            raise ValueError(f"{part[:60]!r} is no host name")
         return [part]
-    inside, _, tail = rest.partition("]")
-    tails = _expand_one(tail) if tail else [""]
-    names = []
-    for piece in inside.split(","):
-        match = _RANGE.match(piece.strip())
-        if match is None:
-            raise ValueError(f"{piece[:40]!r} is no number and no range, in {part[:60]!r}")
-        first, last = match.group(1), match.group(2) or match.group(1)
-        if int(last) < int(first) or int(last) - int(first) > _LIMIT:
-            raise ValueError(f"range {piece[:40]!r} is empty or too long, in {part[:60]!r}")
-        for number in range(int(first), int(last) + 1):
-            names += [f"{head}{str(number).zfill(len(first))}{end}" for end in tails]
+    numbers: list[str] = []
+    for item in match.group(1).split(","):
+        bounds = _BOUNDS.match(item)
+        if bounds is None:
+            raise ValueError(f"[{match.group(1)[:60]}] is no range such as [1-3,7]")
+        first, last = bounds.group(1), bounds.group(2) or bounds.group(1)
+        if int(last) < int(first) or int(last) - int(first) >= _MAX_HOSTS:
+            raise ValueError(f"the range {item.strip()[:60]!r} runs backwards or is too long")
+        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    before, after = part[: match.start()], part[match.end() :]
+    if "[" in before or "]" in before:
+        raise ValueError(f"brackets do not match in {part[:60]!r}")
+    names: list[str] = []
+    for number in numbers:
+        names += _expand_one(f"{before}{number}{after}")
+        _refuse_too_many(names)
     return names
