@@ -20,6 +20,9 @@ def bring_up(lab: Lab, cluster: Cluster, tell: Narrator) -> None:
     """Boot the lab (or reset a provisioned one) and run site.yml."""
     tell.step("The lab boots: a controller and three compute nodes as virtual machines, three networks")
     lab.up()
+    if lab.has_snapshot("provisioned"):
+        # What an earlier demo left, whole or interrupted, is no part of this one.
+        lab.reset("provisioned")
     tell.step("ansible-playbook site.yml brings the cluster up")
     log = lab.state / "site.log"
     with tell.doing(f"ansible-playbook site.yml (its output: {log.relative_to(ROOT)})"):
