@@ -27,6 +27,11 @@ class NodeState(NamedTuple):
         """Whether Slurm gives the node no new jobs."""
         return "DRAIN" in self.states
 
+    @property
+    def drain(self) -> tuple[bool, str, str, int]:
+        """The drain alone: a job that is completing meanwhile changes the states, and nothing of this."""
+        return self.drained, self.reason, self.by, self.since
+
 
 class Cluster:
     """Asks and tells the lab; every look-up is a real command on a real machine."""
