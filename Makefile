@@ -17,7 +17,7 @@ bootstrap: ## make the host ready: Debian packages, .venv (Debian 12, root; fast
 	@tools/bootstrap.sh
 
 demo: bootstrap ## bring up a cluster in virtual machines, break a link, watch it being found
-	@$(PY) -m tests.lab.demo
+	@PYTHONPATH=molecule/cluster $(PY) -m tests.lab.demo
 
 test: bootstrap ## all tests, with the time of each stage
 	@$(PY) tools/test.py
