@@ -8,7 +8,7 @@ set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
 
-PACKAGES=(python3-venv qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring e2fsprogs zstd cpio socat iproute2 nftables
+PACKAGES=(python3 python3-venv qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring e2fsprogs zstd cpio socat iproute2 nftables
     openssh-client procps lua5.1)
 WANTED_KB=$((6 * 1024 * 1024))
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -78,9 +78,7 @@ build_environment() {
     .venv/bin/python -m compileall -q .venv/lib >/dev/null 2>&1 || true # only saves time later
 }
 
-python=$(find_python)
-environment=$({ cat requirements/*.txt; pwd; "$python" --version; } | sha256sum)
-inputs=$({ cat tools/bootstrap.sh; echo "$environment"; } | sha256sum)
+inputs=$({ cat tools/bootstrap.sh requirements/*.txt; pwd; } | sha256sum)
 stamp=.venv/.bootstrap
 [ "${1:-}" = --check ] || { [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0; }
 check_system
@@ -92,6 +90,8 @@ exec 9>/run/weaklink-bootstrap.lock
 flock 9 # a second run beside this one waits, and finds the work done
 [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
 install_packages
+python=$(find_python) # a bare Debian has none before
+environment=$({ cat requirements/*.txt; pwd; "$python" --version; } | sha256sum)
 [ "$(cat .venv/.inputs 2>/dev/null)" = "$environment" ] || build_environment "$python"
 echo "$inputs" >"$stamp"
 echo "bootstrap: ready after $((SECONDS - start)) s"
