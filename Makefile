@@ -44,7 +44,7 @@ lab-reset: bootstrap ## back to SNAPSHOT=booted|provisioned (default: the latter
 	@$(LAB) reset $(SNAPSHOT)
 
 lab-ssh: bootstrap ## NODE=c1 [CMD=...]: a shell or a command on a node
-	@$(LAB) ssh $(or $(NODE),$(error NODE is missing: make lab-ssh NODE=c1 CMD='uptime')) -- $(CMD)
+	@$(LAB) ssh $(or $(NODE),$(error NODE is missing: make lab-ssh NODE=c1 CMD='uptime')) -- $(if $(CMD),'$(subst ','\'',$(CMD))')
 
 lab-status: bootstrap ## what runs, which snapshots there are
 	@$(LAB) status
