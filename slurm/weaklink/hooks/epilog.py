@@ -5,7 +5,7 @@ from typing import Any, Callable, NoReturn, Optional
 from weaklink.checks.base import EPILOG
 from weaklink.checks.registry import in_context
 from weaklink.hooks.files import Places
-from weaklink.hooks.flow import Run, ToolBox, client, look
+from weaklink.hooks.flow import Run, ToolBox, client, look, toolbox
 from weaklink.hooks.frame import OK, Clock
 from weaklink.hooks.strikes import earlier_counters, keep_counters, moved, settle
 from weaklink.model.expected import Expected
@@ -24,11 +24,7 @@ def work(
 ) -> int:
     """Check the node after a job; always return OK."""
     user = environ.get("SLURM_JOB_USER", "")
-    if tools is None:
-        from weaklink.observe.command import Tools
-
-        tools = Tools()
-    run = Run(EPILOG, expected, places, tools, root, clock, environ.get("SLURM_JOB_ID", ""), user)
+    run = Run(EPILOG, expected, places, toolbox(tools), root, clock, environ.get("SLURM_JOB_ID", ""), user)
     seen = look(run, in_context(EPILOG), earlier_counters(places, root))
     keep_counters(places, root, seen.observation)
     rose = moved(seen.observation)

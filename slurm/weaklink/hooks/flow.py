@@ -31,6 +31,15 @@ class ToolBox(Protocol):
         """Run a command with a standard input."""
 
 
+def toolbox(tools: Optional[ToolBox]) -> ToolBox:
+    """Return ``tools``, or the real ones; their module is imported only when a hook has work to do."""
+    if tools is None:
+        from weaklink.observe.command import Tools
+
+        return Tools()
+    return tools
+
+
 class Run(NamedTuple):
     """One run of a hook: who, what for, with which files, tools and time."""
 

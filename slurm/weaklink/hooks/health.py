@@ -9,7 +9,7 @@ from typing import Any, Callable, NoReturn, Optional
 from weaklink.checks.base import HEALTH
 from weaklink.checks.registry import in_context
 from weaklink.hooks.files import Places, lock
-from weaklink.hooks.flow import Run, ToolBox, client, look
+from weaklink.hooks.flow import Run, ToolBox, client, look, toolbox
 from weaklink.hooks.frame import OK, Clock
 from weaklink.hooks.strikes import earlier_counters, keep_counters, note_bad, settle
 from weaklink.model.expected import Expected
@@ -26,11 +26,7 @@ def work(
     make_client: Callable[[Run], Any] = client,
 ) -> int:
     """Check the node once; always return OK."""
-    if tools is None:
-        from weaklink.observe.command import Tools
-
-        tools = Tools()
-    run = Run(HEALTH, expected, places, tools, root, clock)
+    run = Run(HEALTH, expected, places, toolbox(tools), root, clock)
     with lock(f"{places.state}/health.lock", wait=False) as mine:
         if not mine:
             run.note("unknown", "the run before this one has not ended yet; this one leaves")

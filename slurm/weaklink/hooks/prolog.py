@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 from weaklink.checks.base import PROLOG
 from weaklink.checks.registry import in_context
 from weaklink.hooks.files import Places
-from weaklink.hooks.flow import Acted, Run, ToolBox, act, client, leave_digest, look, say_unknown
+from weaklink.hooks.flow import Acted, Run, ToolBox, act, client, leave_digest, look, say_unknown, toolbox
 from weaklink.hooks.frame import OK, Clock
 from weaklink.model.expected import Expected
 
@@ -38,11 +38,7 @@ def work(
     user = environ.get("SLURM_JOB_USER", "")
     if user and user == expected.service_user:
         return OK  # our own tests must reach a bad node
-    if tools is None:
-        from weaklink.observe.command import Tools
-
-        tools = Tools()
-    run = Run(PROLOG, expected, places, tools, root, clock, environ.get("SLURM_JOB_ID", ""), user)
+    run = Run(PROLOG, expected, places, toolbox(tools), root, clock, environ.get("SLURM_JOB_ID", ""), user)
     judgement = look(run, in_context(PROLOG)).judgement
     if not judgement.draining:
         say_unknown(run, judgement)
