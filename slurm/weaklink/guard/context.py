@@ -43,7 +43,8 @@ class SlurmControl(Slurm, Protocol):
 class Guard(NamedTuple):
     """What a command of the controller works with.
 
-    ``key`` is the token key (None: nothing can be owned), ``run`` runs commands, ``tell`` takes lines for the person.
+    ``key`` is the token key (None: nothing can be owned), ``run`` runs commands, ``tell`` takes lines for the person,
+    ``seed`` gives the number that a sweep's schedule begins with.
     """
 
     site: Site
@@ -53,6 +54,7 @@ class Guard(NamedTuple):
     run: Runner
     tell: Callable[[str], None]
     log_path: str = LOG_PATH
+    seed: Callable[[], int] = lambda: int.from_bytes(os.urandom(4), "big")
 
     def decide(self, node: str, check: str) -> Callable[[Mapping[str, NodeInfo]], Decision]:
         """Return the budget's decision for a drain of ``node``, as a function of all nodes as they are then."""

@@ -69,7 +69,7 @@ class Sweep:
         self.rails = {hca.name: hca.rail for hca in guard.site.hcas() if hca.node in nodes}
         self.measured: list[Measurement] = []
         self.coordinator = Coordinator(guard.site, step, deadline, self._tell)
-        self.seed = int.from_bytes(os.urandom(4), "big")
+        self.seed = guard.seed()
 
     def _tell(self, progress: Progress) -> None:
         flows = ", ".join(f"{f.src.partition('/')[0]} > {f.dst.partition('/')[0]}" for f in progress.flows[:4])
