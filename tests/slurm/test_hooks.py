@@ -55,7 +55,9 @@ def test_a_batch_job_is_requeued_not_held_and_runs_elsewhere(cluster: Cluster) -
     for name in ("c1", "c2"):
         cluster.fake[name].mtu("enp0s17", 1500)
     job = cluster.submit("-N1", "-w", "c1")
-    cluster.wait(lambda: "job-requeued" in actions(cluster, "c1"), 60, "the prolog has sent the job away")
+    # The digest is the last thing that the prolog leaves, after the job is sent away.
+    cluster.wait(lambda: digest.read(node(cluster, "c1").extra) is not None, 60, "the prolog has left its digest")
+    assert "job-requeued" in actions(cluster, "c1")
     info = node(cluster, "c1")
     reason = ownership.owned(SECRET, "c1", info.reason)
     assert reason is not None, info.reason
