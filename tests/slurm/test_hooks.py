@@ -91,7 +91,7 @@ def test_an_interactive_job_is_cancelled_or_runs_as_the_policy_says(cluster: Clu
     cluster.fake["c1"].down("rxe_compute")
     result = cluster.run(["srun", "-w", "c1", "-D", WORKDIR, "hostname"], 60, user="alice")
     assert result.rc not in (0, None), result
-    assert "job-cancelled" in actions(cluster, "c1")
+    cluster.wait(lambda: "job-cancelled" in actions(cluster, "c1"), 60, "the prolog has said so")
     info = node(cluster, "c1")
     assert ownership.owns(SECRET, "c1", info.reason), info.reason  # not Slurm's "Prolog error"
 
