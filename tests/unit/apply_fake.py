@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from apply_fake_tools import Database, Networkd, Sacctmgr
 from weaklink.apply.host import Host
 from weaklink.apply.run import run_area
 from weaklink.model.process import RunResult
+
+from tests.unit.apply_fake_tools import Database, Networkd, Sacctmgr
 
 # Where random starting points are tried: in memory, since every write waits for the disk.
 _SHARED = Path("/dev/shm")  # noqa: S108 - folders in it are made by tempfile

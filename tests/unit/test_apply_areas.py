@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apply_fake import MEMORY, FakeNode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weaklink.apply import install
 from weaklink.cli import UsageError
 from weaklink.cli import apply as command
+
+from tests.unit.apply_fake import MEMORY, FakeNode
 
 NAMES = st.sampled_from(["weaklink", "users", "research"])
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apply_fake import MEMORY, FakeNode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weaklink.apply import files
+
+from tests.unit.apply_fake import MEMORY, FakeNode
 
 DAEMONS = {"alpha.service": ("/etc/alpha.conf",), "beta.service": ("/etc/beta.conf", "/etc/shared.conf")}
 CONTENTS = st.sampled_from(["", "a\n", "b\nc\n", "ünï\n"])

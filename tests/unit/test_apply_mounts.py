@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apply_fake import FakeNode
 from weaklink.apply.mounts import parse_mounts, unit_of
+
+from tests.unit.apply_fake import FakeNode
 
 SOURCE = "10.77.2.1:/home"
 DESIRED: dict[str, Any] = {

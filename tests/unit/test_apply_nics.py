@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apply_fake import MEMORY, FakeNode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.unit.apply_fake import MEMORY, FakeNode
 
 if TYPE_CHECKING:
     import pytest

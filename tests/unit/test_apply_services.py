@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apply_fake import FakeNode
 from weaklink.apply.services import RECORD
+
+from tests.unit.apply_fake import FakeNode
 
 UNIT = "/etc/systemd/system/app.service.d/weaklink.conf"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apply_fake import OWNERS, FakeNode
+
+from tests.unit.apply_fake import OWNERS, FakeNode
 
 
 @pytest.fixture
