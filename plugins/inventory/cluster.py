@@ -14,7 +14,9 @@ name: cluster
 short_description: Hosts, groups and variables out of cluster.yml
 description:
   - Expands the one description of the cluster to Ansible's inventory.
-  - Every group of the file becomes a group, and so does every role (C(controller), C(compute)).
+  - Every group of the file becomes a group, and so does every role (C(controller), C(compute), C(storage), C(login)).
+  - The group C(managed) holds the hosts whose networks, file systems and Slurm are set up; with C(manage) set to
+    C(guard) it is empty, and only the guard is installed.
 author: weaklink
 """
 
@@ -44,15 +46,26 @@ class InventoryModule(BaseInventoryPlugin):
             described = cluster.load(path)
         except cluster.ClusterError as error:
             raise AnsibleParserError(str(error)) from error
-        for name, value in cluster_render.group_variables(described).items():
-            inventory.set_variable("all", name, value)
-        for role in ("controller", "compute"):
-            inventory.add_group(role)
-        for group in described.groups.values():
-            inventory.add_group(group.name)
-            if group.name != group.role:
-                inventory.add_child(group.role, group.name)
-        for host in described.hosts.values():
-            inventory.add_host(host.name, group=host.group)
-            for name, value in cluster_render.host_variables(described, host).items():
-                inventory.set_variable(host.name, name, value)
+        for warning in described.warnings:
+            self.display.warning(f"{path}: {warning}")
+        _fill(inventory, described, cluster_render)
+
+
+def _fill(inventory: Any, described: Any, render: Any) -> None:
+    for name, value in render.group_variables(described).items():
+        inventory.set_variable("all", name, value)
+    for role in ("controller", "compute", "storage", "login", "managed"):
+        inventory.add_group(role)
+    for group in described.groups.values():
+        inventory.add_group(group.name)
+        if group.name != group.role:
+            inventory.add_child(group.role, group.name)
+    common = render.shared(described)
+    for host in described.hosts.values():
+        inventory.add_host(host.name, group=host.group)
+        if described.manage == "all":
+            inventory.add_host(host.name, group="managed")
+        for name, value in render.host_variables(described, host, common).items():
+            inventory.set_variable(host.name, name, value)
+    for name, value in render.controller_variables(described).items():
+        inventory.set_variable(described.controller.name, name, value)

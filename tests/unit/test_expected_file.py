@@ -50,7 +50,7 @@ def test_only_the_word_itself_enforces(mode: str) -> None:
         ({"nics": [{"pci": "x", "rdma": {"rate_gbps": "400"}}]}, ".nics[0].rdma.rate_gbps"),
         ({"mounts": [{"fstype": "nfs4"}]}, ".mounts[0].path"),
         ({"daemons": ["munge", 1]}, ".daemons"),
-        ({"partitions": {"main": "c1"}}, ".partitions.main"),
+        ({"partitions": {"main": 1}}, ".partitions.main"),
         ({"policy": {}}, ".policy.budget"),
         ({"policy": {"budget": {}, "health_strikes": "2"}}, ".policy.health_strikes"),
         ({"deadlines": {"prolog": "10"}}, ".deadlines.prolog"),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weaklink.model import cluster, cluster_render
 from weaklink.model.cluster_file import schema
-from weaklink.model.hostlist import expand
+from weaklink.model.hostlist import expand, fold
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "inventory/lab/cluster.yml"
@@ -100,6 +100,36 @@ def test_host_ranges_keep_order_count_and_width(first: int, count: int, width: i
 def test_host_ranges_agree_with_clustershell() -> None:
     for text in ("gpu[001-512]", "c[1-3,7,9-10]", "r[1-3]n[01-04]"):
         assert set(expand(text)) == set(NodeSet(text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(names=st.lists(st.from_regex(r"\A[a-z][a-z0-9-]{0,4}[0-9]{0,5}[a-z]?\Z"), max_size=30))
+def test_folded_names_come_back_in_their_order(names: list[str]) -> None:
+    folded = fold(names)
+    assert (expand(folded) if names else []) == names
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["c1", "c2", "c3"], "c[1-3]"),
+        (["c9", "c10", "c11"], "c[9-11]"),
+        (["c09", "c10"], "c[09-10]"),
+        (["c1", "c02", "c3", "d"], "c[1,02,3],d"),
+        (["r1n1", "r1n2", "r2n1"], "r1n[1-2],r2n1"),
+        (["10.0.0.9", "10.0.0.10"], "10.0.0.[9-10]"),
+        (["ctl"], "ctl"),
+        ([], ""),
+    ],
+)
+def test_names_are_folded_as_people_write_them(names: list[str], folded: str) -> None:
+    assert fold(names) == folded
+
+
+def test_four_thousand_names_fold_to_one_range() -> None:
+    names = [f"gpu{number:04d}" for number in range(1, 4097)]
+    assert fold(names) == "gpu[0001-4096]"
+    assert set(NodeSet(fold(names))) == set(names)
 
 
 # ---- addresses
@@ -193,7 +223,7 @@ def test_lab_file_gives_what_the_nodes_read() -> None:
     expected = cluster_render.expected(lab, lab.hosts["c1"])
     assert expected["mode"] == "enforce"
     assert expected["policy"]["budget"]["total_nodes"] == 2
-    assert expected["partitions"] == {"main": ["c1", "c2", "c3"]}
+    assert expected["partitions"] == {"main": "c[1-3]"}
     assert expected["deadlines"]["prolog"] == 45
     nic = next(nic for nic in expected["nics"] if nic["network"] == "compute")
     assert nic["address"] == "10.77.1.11/24"

@@ -45,8 +45,10 @@ def nic(network: str, slot: int, role: str, subnet: int, host: int) -> dict[str,
         "pci": f"0000:00:{slot}.0",
         "network": network,
         "role": role,
+        "rail": 0,
         "address": f"10.77.{subnet}.{host}/24",
         "mtu": 1500 if role == "management" else 4200,
+        "gateway": None,
         "rdma": None if role == "management" else rdma(f"rxe_{network}"),
     }
 
@@ -63,8 +65,9 @@ def test_expected_json_to_the_letter() -> None:
         "cluster": "lab",
         "mode": "enforce",
         "service_user": "weaklink",
-        "partitions": {"main": ["c1", "c2", "c3"]},
-        "leaves": {"leaf1": ["c1", "c2", "c3"]},
+        "partitions": {"main": "c[1-3]"},
+        "leaves": {"leaf1": "c[1-3]"},
+        "versions": {},
         "policy": POLICY,
         "deadlines": DEADLINES,
     }
@@ -151,8 +154,9 @@ def test_a_typo_names_file_line_key_and_the_nearest_word() -> None:
         "role",
     )
     assert str(error) == (
-        f"site/cluster.yml:{line}: groups.controller.rloe: found the unknown key 'rloe'; allowed: cpus, first_address, "
-        "gpus, hosts, leaf, memory_mb, nics, role; did you mean 'role'?"
+        f"site/cluster.yml:{line}: groups.controller.rloe: found the unknown key 'rloe'; allowed: block_nodes, cores, "
+        "cpus, expected, features, first_address, gpus, hardware, hosts, leaf, memory_mb, nics, rack_nodes, role, "
+        "sockets, su_nodes, threads, weight; did you mean 'role'?"
     )
 
 
@@ -162,11 +166,11 @@ def test_a_typo_names_file_line_key_and_the_nearest_word() -> None:
         ("mode: enforce", "1: x", "the key 1; allowed: words as keys"),
         ("mode: enforce", "? [a, b]\n: x", "the key ['a', 'b']; allowed: words as keys"),
         ("mode: enforce", "mode: 2020-01-01", "datetime.date(2020, 1, 1); allowed: observe, enforce"),
-        ("cluster: lab", "cluster: 2020-01-01", "type string"),
+        ("cluster: lab", "cluster: 2020-01-01", "allowed: text such as"),
         ("mode: enforce", "mode: !python/object:os.system x", "could not determine a constructor"),
         ("mode: enforce", "mode: &a [*a]", "a value that holds itself"),
-        ("hosts: ctl", "hosts: [ctl]", "type string"),
-        ("first_address: 1\n", "first_address: one\n", "type integer"),
+        ("hosts: ctl", "hosts: [ctl]", "allowed: text"),
+        ("first_address: 1\n", "first_address: one\n", "allowed: a whole number from 1 or a mapping"),
         ('hosts: "c[1-3]"', 'hosts: "c[1-90000][1-90000]"', "more than 100000 hosts"),
         ("  compute:\n    role: compute", "  compute:\n    role: controller", "another name"),
         ("  controller:\n    role: controller", "  all:\n    role: controller", "another name"),

@@ -230,3 +230,22 @@ def test_host_reads_only_whole_files_under_its_root(tmp_path: Path, monkeypatch:
 
     os.mkfifo(os_fifo)
     assert host.read("/fifo") == ""  # does not wait for a writer
+
+
+def test_a_nic_by_position_is_found_in_pci_order(tmp_path: Path) -> None:
+    devices = {
+        "0000:0b:00.0": ["net"],
+        "0000:02:00.0": ["virtio1/net"],
+        "0000:03:00.0": ["virtio2"],  # a disk
+        "0000:0a:00.0": ["infiniband"],
+        "0000:0a:00.1": ["infiniband", "physfn"],  # a virtual function
+        "0000:01:00.0": [],
+    }
+    for pci, folders in devices.items():
+        (tmp_path / "sys/bus/pci/devices" / pci).mkdir(parents=True)
+        for folder in folders:
+            (tmp_path / "sys/bus/pci/devices" / pci / folder).mkdir(parents=True)
+    listdir = Host(str(tmp_path)).listdir
+    found = [netdev.by_position(listdir, f"#{number}") for number in range(4)]
+    assert found == ["0000:02:00.0", "0000:0a:00.0", "0000:0b:00.0", "#3"]
+    assert netdev.by_position(listdir, "0000:99:00.0") == "0000:99:00.0"

@@ -1,6 +1,7 @@
 """Area ``networks``: one systemd-networkd file per NIC, matched by its PCI path, and the kernel in line with it.
 
-Desired: ``{"links": [{"name", "pci", "address": "10.0.0.1/24", "mtu"}]}``; ``name`` is the network's.
+Desired: ``{"links": [{"name", "pci", "address": "10.0.0.1/24"|null, "mtu", "gateway"?: "10.0.0.254"|null}]}``; ``name``
+is the network's. A link without an address (an InfiniBand port without IPoIB) is left alone.
 A NIC that carries an address too many loses it; one whose MTU alone is off gets it set without a reconfiguration.
 """
 
@@ -20,11 +21,12 @@ _WAIT_SECONDS = 15.0
 
 def render(link: Json) -> str:
     """Return the .network file of one link."""
+    gateway = f"Gateway={link['gateway']}\n" if link.get("gateway") else ""
     return (
         f"# {link['name']} network. Written by weaklink's playbooks; changes are overwritten.\n"
         f"[Match]\nPath=pci-{link['pci']}*\n\n"
         f"[Link]\nMTUBytes={link['mtu']}\nRequiredForOnline=no\n\n"
-        f"[Network]\nAddress={link['address']}\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\nDHCP=no\n"
+        f"[Network]\nAddress={link['address']}\n{gateway}LinkLocalAddressing=ipv6\nIPv6AcceptRA=no\nDHCP=no\n"
     )
 
 
@@ -41,6 +43,10 @@ def _files(desired: Json) -> Json:
     }
 
 
+def _addressed(desired: Json) -> Json:
+    return {**desired, "links": [link for link in desired["links"] if link["address"]]}
+
+
 def _with_stale(host: Host, desired: Json) -> Json:
     stale = [name for name in host.list(_FOLDER) if name.startswith("05-weaklink-")]
     return {**desired, "stale": stale}
@@ -48,10 +54,10 @@ def _with_stale(host: Host, desired: Json) -> Json:
 
 def observe(host: Host, desired: Json) -> Json:
     """Return the files, and per NIC its interface and that interface's state."""
-    wanted = _with_stale(host, desired)
+    wanted = _with_stale(host, _addressed(desired))
     links = nics.links(host)
     found: dict[str, Any] = {}
-    for link in desired["links"]:
+    for link in wanted["links"]:
         name = nics.netdev(host, link["pci"])
         found[link["name"]] = links.get(name)
     return {"stale": wanted["stale"], "files": files.observe(host, _files(wanted)), "links": found}
@@ -59,6 +65,7 @@ def observe(host: Host, desired: Json) -> Json:
 
 def plan(desired: Json, observed: Json) -> Plan:
     """Return the steps from ``observed`` to ``desired``. Pure."""
+    desired = _addressed(desired)
     wanted = _files({**desired, "stale": observed["stale"]})
     problems = [
         Problem(

@@ -6,6 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from weaklink.apply.host import CommandError, Host
+from weaklink.observe.netdev import by_position
 
 _PCI = "/sys/bus/pci/devices"
 
@@ -30,6 +31,18 @@ def netdev(host: Host, pci: str) -> str:
         if names:
             return names[0]
     return ""
+
+
+def placed(host: Host, desired: dict[str, Any]) -> dict[str, Any]:
+    """Return ``desired`` with the PCI addresses of NICs that it names by position (``#3``)."""
+
+    def resolve(entry: Any) -> Any:
+        if isinstance(entry, str):
+            return by_position(host.list, entry)
+        return {**entry, "pci": by_position(host.list, entry["pci"])} if "pci" in entry else entry
+
+    lists: dict[str, Any] = {key: [resolve(entry) for entry in desired[key]] for key in ("links", "nics", "pci") if key in desired}
+    return {**desired, **lists}
 
 
 def links(host: Host) -> dict[str, Link]:

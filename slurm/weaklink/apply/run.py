@@ -6,7 +6,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from weaklink.apply import jobs, services
+from weaklink.apply import jobs, nics, services
 from weaklink.apply.host import CommandError, Host
 from weaklink.apply.plan import Json, Plan, Step
 
@@ -17,6 +17,7 @@ AREAS = {
     "networks": "weaklink.apply.networks",
     "rdma": "weaklink.apply.rdma",
     "mounts": "weaklink.apply.mounts",
+    "nccl": "weaklink.apply.nccl",
     "keys": "weaklink.apply.keys",
     "database": "weaklink.apply.database",
     "accounts": "weaklink.apply.accounts",
@@ -34,6 +35,7 @@ def run_area(host: Host, area: str, desired: Json, *, check: bool, allow_disrupt
     and where the area has something to tell, "facts".
     """
     module = import_module(AREAS[area])
+    desired = nics.placed(host, desired)
     try:
         plan: Plan = module.plan(desired, module.observe(host, desired))
     except (CommandError, OSError) as error:

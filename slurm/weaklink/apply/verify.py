@@ -5,7 +5,7 @@ Desired, every key optional::
     {"node": "c1", "python": "3.9", "modules": [name], "pci": [address], "packages": [name],
      "nics": [{"name", "pci", "address", "mtu", "rdma": {"device", "active_mtu"}|null}],
      "mounts": [{"path", "source", "proto"}], "services": [name], "paths": [path],
-     "slurm_nodes": [name], "wait": seconds}
+     "slurm_nodes": [host list], "wait": seconds}
 
 Missing packages are told as a fact and are no problem: the caller installs them. With ``wait`` it looks again until all
 is well or the time is up.
@@ -21,6 +21,7 @@ from typing import Any
 from weaklink.apply import mounts, nics, services
 from weaklink.apply.host import Host
 from weaklink.apply.plan import Json, Plan, Problem
+from weaklink.model.hostlist import expand
 
 _ACTIVE_MTU = re.compile(r"active_mtu:\s+(\d+)")
 _SLURM_BAD = ("down", "unknown", "inval", "fail", "no_respond", "not_responding", "future")
@@ -185,7 +186,7 @@ def _device(entry: Json, found: Json | None) -> list[Problem]:
 
 
 def _slurm_problems(desired: Json, found: Json) -> list[Problem]:
-    wanted = desired.get("slurm_nodes", [])
+    wanted = [name for names in desired.get("slurm_nodes", []) for name in expand(names)]
     if "" in found:
         return [Problem("slurm", f"Slurm does not answer: {found['']}; `journalctl -u slurmctld` says why")]
     problems = []

@@ -16,6 +16,11 @@ COMMANDS = {
     "nodes": ("weaklink.cli.nodes", "list nodes, their state, and who drained them"),
     "why": ("weaklink.cli.why", "say why a node is out of service, with the evidence"),
     "return": ("weaklink.cli.return_node", "test a node in quarantine and give it back"),
+    "cluster": ("weaklink.cli.cluster", "check a cluster.yml and show what follows from it"),
+    "plan": ("weaklink.cli.plan", "size a fabric before buying: switches, cables, cost, advice"),
+    "expect": ("weaklink.cli.expect", "say what collectives should reach, and judge figures"),
+    "lint": ("weaklink.cli.lint", "judge NCCL settings and the fabric's settings, and say why"),
+    "explain": ("weaklink.cli.explain", "say what a tool's output means and what to do"),
     "incidents": ("weaklink.cli.incidents", "list what was found and not acted on, and why"),
 }
 

@@ -121,12 +121,67 @@ def _explain(document: Document, error: jsonschema.ValidationError) -> ClusterEr
         unknown = str(next(key for key in value if key not in known))
         found = f"the unknown key {unknown!r}"
         return document.error((*path, unknown), found, ", ".join(known), nearest(unknown, known))
+    if error.validator == "anyOf":
+        # The alternative that is of the value's own kind says best what is wrong with it.
+        deeper = (inner for inner in error.context if inner.validator != "type" or inner.path)
+        inner = next(deeper, None)
+        if inner is not None:
+            return _explain(document, inner)
+    hint = ""
+    shown = json.dumps(value, default=str, ensure_ascii=False)[:80]
     if error.validator == "required":
         missing = next(key for key in wanted if key not in value)
-        return document.error((*path, missing), "nothing", f"required: {', '.join(wanted)}")
-    if error.validator in ("enum", "const"):
+        path, shown, allowed = (*path, missing), "nothing", f"required: {', '.join(wanted)}"
+    elif error.validator in ("enum", "const"):
         words = [str(word) for word in (wanted if error.validator == "enum" else [wanted])]
-        return document.error(path, repr(value), ", ".join(words), nearest(str(value), words))
-    if error.validator == "pattern":
-        return document.error(path, repr(value), f"text like {wanted}")
-    return document.error(path, json.dumps(value, default=str)[:80], f"{error.validator} {wanted}")
+        shown, allowed, hint = repr(value), ", ".join(words), nearest(str(value), words)
+    elif error.validator == "anyOf":
+        allowed = " or ".join(_words(_resolved(option)) for option in wanted)
+    elif error.validator == "uniqueItems":
+        allowed = "each item once"
+    else:
+        if "propertyNames" in error.absolute_schema_path:
+            path, shown = (*path, value), f"the key {value!r}"
+        allowed = _words(error.schema)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and "text" in allowed:
+            allowed += f", in quotes: '{value}'"
+    return document.error(path, shown, allowed, hint)
+
+
+def _resolved(entry: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference in the schema."""
+    if "$ref" not in entry:
+        return entry
+    found: dict[str, Any] = schema()["$defs"][entry["$ref"].rpartition("/")[2]]
+    return found
+
+
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
+
+
+def _words(wanted: Any) -> str:
+    """Return what a part of the schema allows, in words."""
+    kinds = wanted.get("type", "string")
+    text = " or ".join(_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+    low, high = wanted.get("minimum"), wanted.get("maximum")
+    if low is not None:
+        text += f" from {low}"
+    if "exclusiveMinimum" in wanted:
+        text += f" above {wanted['exclusiveMinimum']}"
+    if high is not None:
+        text += f" to {high}"
+    if wanted.get("minItems") or wanted.get("minLength") or wanted.get("minProperties"):
+        text += ", not empty"
+    if "examples" in wanted:
+        text += f" such as {wanted['examples'][0]}"
+    elif "pattern" in wanted:
+        text += f" that matches {wanted['pattern']}"
+    return text

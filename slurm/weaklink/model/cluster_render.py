@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, NamedTuple
 
-from weaklink.model.cluster import Cluster, Host, Mount, Nic
+from weaklink.model import cluster_slurm, nccl
+from weaklink.model.cluster_types import Cluster, Host, Mount, Nic
 
 Json = dict[str, Any]
 
-NFS_RDMA_PORT = 20049
-_OPTIONS = {"rdma": f"vers=4.2,proto=rdma,port={NFS_RDMA_PORT},hard,retry=0", "tcp": "vers=4.2,proto=tcp,hard,retry=0"}
-DAEMONS = {"compute": ["munge", "slurmd"], "controller": ["munge", "slurmdbd", "slurmctld"]}
+DAEMONS = {
+    "compute": ["munge", "slurmd"],
+    "controller": ["munge", "slurmdbd", "slurmctld"],
+    "login": ["munge"],
+    "storage": [],
+}
+# With an existing Slurm it is not known which of its daemons run where.
+_GUARD_DAEMONS = {"compute": ["slurmd"]}
+_FSTYPES = {"nfs": "nfs4", "vast": "nfs", "lustre": "lustre", "wekafs": "wekafs"}
 
 
 def _address_of(host: Host, network: str) -> str:
@@ -19,7 +27,10 @@ def _address_of(host: Host, network: str) -> str:
 
 
 def _source(cluster: Cluster, mount: Mount) -> str:
-    return f"{_address_of(cluster.hosts[mount.server], mount.network)}:{mount.export}"
+    if not mount.server:
+        return mount.export
+    server = cluster.hosts.get(mount.server)
+    return f"{_address_of(server, mount.network) if server else mount.server}:{mount.export}"
 
 
 def _rdma(cluster: Cluster, nic: Nic) -> Json | None:
@@ -36,6 +47,12 @@ def _rdma(cluster: Cluster, nic: Nic) -> Json | None:
     }
 
 
+def _mtu(cluster: Cluster, nic: Nic) -> int | None:
+    """An InfiniBand port without an address has no IPoIB interface whose MTU would matter."""
+    network = cluster.networks[nic.network]
+    return None if network.transport == "infiniband" and not nic.address else network.mtu
+
+
 def nics(cluster: Cluster, host: Host) -> list[Json]:
     """Return a host's NICs as expected.json lists them."""
     several = {nic.network for nic in host.nics if nic.rail}
@@ -45,8 +62,10 @@ def nics(cluster: Cluster, host: Host) -> list[Json]:
             "pci": nic.pci,
             "network": nic.network,
             "role": cluster.networks[nic.network].role,
-            "address": nic.address,
-            "mtu": cluster.networks[nic.network].mtu,
+            "rail": nic.rail,
+            "address": nic.address or None,
+            "mtu": _mtu(cluster, nic),
+            "gateway": cluster.networks[nic.network].gateway or None,
             "rdma": _rdma(cluster, nic),
         }
         for nic in host.nics
@@ -54,16 +73,18 @@ def nics(cluster: Cluster, host: Host) -> list[Json]:
 
 
 def mounts(cluster: Cluster, host: Host) -> list[Json]:
-    """Return the network file systems that a host mounts: compute nodes all that are not their own."""
-    if host.role != "compute":
+    """Return the network file systems that a host mounts: compute and login nodes all that are not their own."""
+    if host.role not in ("compute", "login"):
         return []
     return [
         {
             "path": mount.path,
-            "fstype": "nfs4",
+            "type": mount.type,
+            "fstype": _FSTYPES[mount.type],
             "source": _source(cluster, mount),
-            "options": _OPTIONS[mount.transport],
-            "proto": mount.transport,
+            "options": mount.options,
+            # Of Lustre and WekaFS the mount table does not tell what they run over.
+            "proto": mount.transport if mount.type in ("nfs", "vast") else None,
         }
         for mount in cluster.mounts
         if mount.server != host.name
@@ -79,16 +100,22 @@ def exports(cluster: Cluster, host: Host) -> list[Json]:
     ]
 
 
-def leaves(cluster: Cluster) -> dict[str, list[str]]:
-    """Return the compute nodes by leaf."""
-    result: dict[str, list[str]] = {}
-    for host in cluster.compute:
-        result.setdefault(host.leaf, []).append(host.name)
-    return result
+class Shared(NamedTuple):
+    """What expected.json of every host says alike; computed once, since a cluster has thousands of hosts."""
+
+    partitions: dict[str, str]
+    leaves: dict[str, str]
 
 
-def expected(cluster: Cluster, host: Host) -> Json:
+def shared(cluster: Cluster) -> Shared:
+    """Return what all hosts are told alike."""
+    partitions = {entry["name"]: entry["nodes"] for entry in cluster_slurm.partitions(cluster)}
+    return Shared(partitions, cluster_slurm.leaves(cluster))
+
+
+def expected(cluster: Cluster, host: Host, common: Shared | None = None) -> Json:
     """Return expected.json of one node: what its checks compare with. No secrets."""
+    common = common or shared(cluster)
     return {
         "format": 1,
         "cluster": cluster.name,
@@ -98,12 +125,23 @@ def expected(cluster: Cluster, host: Host) -> Json:
         "service_user": cluster.service_user,
         "nics": nics(cluster, host),
         "mounts": [{key: m[key] for key in ("path", "fstype", "source", "proto")} for m in mounts(cluster, host)],
-        "daemons": DAEMONS[host.role],
-        "partitions": {name: list(partition.hosts) for name, partition in cluster.partitions.items()},
-        "leaves": leaves(cluster),
+        "daemons": (DAEMONS if cluster.manage == "all" else _GUARD_DAEMONS).get(host.role, []),
+        "partitions": common.partitions,
+        "leaves": common.leaves,
+        "versions": versions(cluster, host),
         "policy": cluster.policy,
         "deadlines": cluster.deadlines,
     }
+
+
+def versions(cluster: Cluster, host: Host) -> Json:
+    """Return the versions expected on a host: the cluster's, and over them those of its hardware and group."""
+    own = cluster.groups[host.group].settings.get("expected", {})
+    merged: Json = {}
+    for part in (cluster.expected, own):
+        for key, value in part.items():
+            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
+    return {key: value for key, value in merged.items() if key != "switches"}
 
 
 def controller(cluster: Cluster) -> Json:
@@ -124,7 +162,7 @@ def controller(cluster: Cluster) -> Json:
             {
                 "name": host.name,
                 "leaf": host.leaf,
-                "management": _address_of(host, cluster.management),
+                "management": _address_of(host, cluster.management) or host.name,
                 "hcas": [_hca(cluster, nic) for nic in host.nics if nic.rdma_device],
             }
             for host in cluster.compute
@@ -147,45 +185,58 @@ def _hca(cluster: Cluster, nic: Nic) -> Json:
     }
 
 
-def host_variables(cluster: Cluster, host: Host) -> Json:
-    """Return the variables that the inventory gives to one host; role defaults refer to them."""
-    variables: Json = {
-        "ansible_host": _address_of(host, cluster.management),
+def host_variables(cluster: Cluster, host: Host, common: Shared | None = None) -> dict[str, str]:
+    """Return the variables that the inventory gives to one host; role defaults refer to them.
+
+    What is nested is given as JSON text (``…_json``): Ansible walks every value of every host, and with thousands of
+    hosts that takes minutes.
+    """
+    variables = {
+        "ansible_host": _address_of(host, cluster.management) or host.name,
         "weaklink_node": host.name,
         "weaklink_role": host.role,
-        "weaklink_nics": nics(cluster, host),
-        "weaklink_mounts": mounts(cluster, host),
-        "weaklink_exports": exports(cluster, host),
-        "weaklink_expected": expected(cluster, host),
+        "weaklink_leaf": host.leaf,
+        "weaklink_nics_json": json.dumps(nics(cluster, host)),
+        "weaklink_mounts_json": json.dumps(mounts(cluster, host)),
+        "weaklink_exports_json": json.dumps(exports(cluster, host)),
+        "weaklink_expected_json": json.dumps(expected(cluster, host, common)),
     }
     if host.role == "controller":
-        variables["weaklink_cluster"] = controller(cluster)
+        variables["weaklink_cluster_json"] = json.dumps(controller(cluster))
     return variables
+
+
+def controller_variables(cluster: Cluster) -> Json:
+    """Return the variables that the controller has for all: what Slurm is told."""
+    return {
+        "weaklink_slurm_topology": cluster_slurm.topology(cluster),
+        "weaklink_slurm_nodes": cluster_slurm.nodes(cluster),
+        "weaklink_slurm_options": cluster.slurm.get("options", {}),
+        "weaklink_partitions": cluster_slurm.partitions(cluster),
+    }
+
+
+def nccl_settings(cluster: Cluster) -> Json:
+    """Return what the NCCL file of every node says alike: traffic class (RoCE), bootstrap network, version."""
+    roce = next((n for n in cluster.networks.values() if n.role == "compute" and n.transport == "roce"), None)
+    dscp = roce.qos.get("dscp") if roce else None
+    traffic_class = roce.qos.get("traffic_class") if roce else None
+    if traffic_class is None and dscp is not None:
+        traffic_class = nccl.traffic_class(dscp)
+    version = cluster.expected.get("nccl")
+    return {"traffic_class": traffic_class, "socket_network": cluster.management, "version": version}
 
 
 def group_variables(cluster: Cluster) -> Json:
     """Return the variables that hold for every host."""
     return {
         "weaklink_cluster_name": cluster.name,
+        "weaklink_manage": cluster.manage,
         "weaklink_mode": cluster.mode,
         "weaklink_service_user": cluster.service_user,
         "weaklink_deadlines": cluster.deadlines,
         "weaklink_controller": cluster.controller.name,
-        "weaklink_controller_address": _address_of(cluster.controller, cluster.management),
+        "weaklink_controller_address": _address_of(cluster.controller, cluster.management) or cluster.controller.name,
+        "weaklink_nccl": nccl_settings(cluster),
         "weaklink_management_cidr": cluster.networks[cluster.management].cidr,
-        "weaklink_leaves": leaves(cluster),
-        "weaklink_slurm_nodes": [
-            {
-                "name": host.name,
-                "address": _address_of(host, cluster.management),
-                "cpus": host.cpus,
-                "memory_mb": host.memory_mb,
-                "gpus": host.gpus,
-            }
-            for host in cluster.compute
-        ],
-        "weaklink_partitions": [
-            {"name": p.name, "nodes": list(p.hosts), "default": p.default, "max_time": p.max_time}
-            for p in cluster.partitions.values()
-        ],
     }

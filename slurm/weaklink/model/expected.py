@@ -52,7 +52,10 @@ class MountWant(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """expected.json. ``policy`` is kept as it is written: budget, nonbatch, health_strikes."""
+    """expected.json. ``policy`` is kept as it is written: budget, nonbatch, health_strikes.
+
+    ``partitions`` and ``leaves`` hold host lists (``c[1-3]``) as they are written; ``budget_view`` expands them.
+    """
 
     cluster: str
     node: str
@@ -83,7 +86,13 @@ class Expected(NamedTuple):
 
     def budget_view(self) -> dict[str, Any]:
         """Return what the drain budget needs to know."""
-        return {"partitions": self.partitions, "leaves": self.leaves, "policy": self.policy}
+        from weaklink.model.hostlist import expand
+
+        # Thousands of names are written as ranges; only a decision to drain needs them one by one.
+        def names(groups: dict[str, list[str]]) -> dict[str, list[str]]:
+            return {name: [host for part in parts for host in expand(part)] for name, parts in groups.items()}
+
+        return {"partitions": names(self.partitions), "leaves": names(self.leaves), "policy": self.policy}
 
 
 class _Reader:
@@ -115,9 +124,11 @@ class _Reader:
         return tuple(values)
 
     def groups(self, key: str) -> dict[str, list[str]]:
-        """Return an object of lists of strings."""
+        """Return an object of host lists, each of one text or of several."""
         inner = _Reader(self.get(key, dict, {}), f"{self.where}.{key}")
-        return {name: list(inner.strings(name)) for name in inner.data}
+        return {
+            name: [value] if isinstance(value, str) else list(inner.strings(name)) for name, value in inner.data.items()
+        }
 
     def objects(self, key: str) -> list["_Reader"]:
         """Return a list of objects."""

@@ -1,11 +1,14 @@
 """Host lists as Slurm writes them: ``c[1-3,7],gpu[001-512]``. Pure."""
 
 import re
+from collections.abc import Iterable
+from typing import Optional
 
 _MAX_HOSTS = 100_000
 _PART = re.compile(r",(?![^\[]*\])")
 _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _BOUNDS = re.compile(r"\s*(\d+)(?:-(\d+))?\s*\Z")
+_LAST_NUMBER = re.compile(r"(.*?)(\d{1,9})(\D*)\Z")
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]*\Z")
 
 
@@ -52,3 +55,46 @@ def _expand_one(part: str) -> list[str]:
         names += _expand_one(f"{before}{number}{after}")
         _refuse_too_many(names)
     return names
+
+
+def fold(names: Iterable[str]) -> str:
+    """Return the names as one host list with ranges, in the order given: ``c[1-3,7],d``; ``expand`` gives them back.
+
+    Names that differ in one number at the same place share brackets; consecutive numbers of one width share a range.
+    """
+    parts: list[str] = []
+    runs: list[str] = []
+    stem: Optional[tuple[str, str]] = None
+    first = last = ""
+
+    def end_run() -> None:
+        if first:
+            runs.append(first if first == last else f"{first}-{last}")
+
+    def end_part() -> None:
+        if stem is not None:
+            one = len(runs) == 1 and "-" not in runs[0]
+            parts.append(f"{stem[0]}{runs[0] if one else '[' + ','.join(runs) + ']'}{stem[1]}")
+            runs.clear()
+
+    for name in names:
+        match = _LAST_NUMBER.match(name)
+        if match is None:
+            end_run()
+            end_part()
+            stem, first, last = None, "", ""
+            parts.append(name)
+            continue
+        before, digits, after = match.groups()
+        if (before, after) != stem:
+            end_run()
+            end_part()
+            stem, first, last = (before, after), digits, digits
+        elif digits == str(int(last) + 1).zfill(len(first)):
+            last = digits
+        else:
+            end_run()
+            first = last = digits
+    end_run()
+    end_part()
+    return ",".join(parts)

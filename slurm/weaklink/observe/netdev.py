@@ -1,7 +1,7 @@
 """Network devices: found by PCI address, read from sysfs; addresses from ``ip -j addr``."""
 
 import json
-from typing import Optional
+from typing import Callable, Optional
 
 from weaklink.observe.host import Host
 from weaklink.observe.records import Netdev
@@ -17,6 +17,25 @@ def netdevs_of(host: Host, pci: str) -> list[str]:
         if name.startswith("virtio"):
             names += host.listdir(f"{base}/{name}/net")
     return names
+
+
+def by_position(listdir: Callable[[str], list[str]], place: str) -> str:
+    """Return the PCI address of ``place``: itself, or for ``#N`` that of the machine's N-th NIC in PCI order (from 0).
+
+    Functions with a net or RDMA device count, virtual ones do not. A place that is not there stays as it is written.
+    """
+    if not place.startswith("#"):
+        return place
+    found = []
+    for pci in sorted(listdir(PCI)):
+        inside = listdir(f"{PCI}/{pci}")
+        nic = "net" in inside or "infiniband" in inside or any(name.startswith("virtio") for name in inside)
+        if nic and "physfn" not in inside:
+            virtio = [name for name in inside if name.startswith("virtio")]
+            if not virtio or any("net" in listdir(f"{PCI}/{pci}/{name}") for name in virtio):
+                found.append(pci)
+    number = int(place[1:]) if place[1:].isdigit() else len(found)
+    return found[number] if number < len(found) else place
 
 
 def nic_addresses(host: Host) -> list[str]:

@@ -76,6 +76,7 @@ def _nic(  # noqa: PLR0917 - what was read once for all NICs
     mtus: dict[tuple[str, int], int],
     counters: bool,
 ) -> Nic:
+    pci = netdev.by_position(host.listdir, pci)
     names = netdev.netdevs_of(host, pci)
     device = netdev.read_netdev(host, names[0]) if names else None
     own = host.listdir(f"{netdev.PCI}/{pci}/infiniband")

@@ -74,9 +74,9 @@ def parse_text(text: str) -> Perftest:
     """Return what the text output of a perftest tool says; never raises."""
     facts = _header(text)
     row = _bandwidth_row(text) or _latency_row(text)
-    failure = _failure(text)
-    if failure is not None:
-        return Perftest(failure[0], failure[1], failure[2], **facts)
+    failed = failure(text)
+    if failed is not None:
+        return Perftest(failed[0], failed[1], failed[2], **facts)
     if row is None:
         if not text.strip():
             return Perftest("unknown", "test-did-not-run", "the tool printed nothing")
@@ -195,7 +195,8 @@ def _latency_row(text: str) -> Optional[dict[str, Any]]:
     }
 
 
-def _failure(text: str) -> Optional[tuple[str, str, str]]:
+def failure(text: str) -> Optional[tuple[str, str, str]]:
+    """Return status, cause and the line in which the tool says that it failed, or None."""
     for pattern, cause in _RDMA:
         match = pattern.search(text)
         if match:
