@@ -22,7 +22,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     """Return what goes into the zipapp: name -> content, in order of names."""
     found = {"__main__.py": MAIN}
     for path in sorted((folder / "weaklink").rglob("*")):
-        if path.is_file() and path.suffix in (".py", ".json", ".typed"):
+        if path.is_file() and path.suffix in (".py", ".json", ".yml", ".typed"):
             found[path.relative_to(folder).as_posix()] = path.read_bytes()
     for name in FILES:
         if (folder / name).is_file():

@@ -142,6 +142,7 @@ def edited(old: str, new: str) -> str:
         ("vlan: 10,", "vlan: 10, pkey: '0x8001',", "pkey with transport infiniband only"),
         ("hardware: node\n    first", "hardware: noed\n    first", "did you mean 'node'"),
         ("network: fabric, tier: 2", "network: fabrik, tier: 2", "did you mean 'fabric'"),
+        ("mode: observe", "mode: 2026-02-30", "full.yml:4: (file): found 2026-02-30: day is out of range"),
         ("cpus: 32", "cpus: 31", "sockets x cores x threads = 32"),
         ("fsname: scratch, ", "", "mounts[1].fsname: found nothing; allowed: required of a mount of type lustre"),
         ("fsname: scratch,", "fsname: scratch, nconnect: 4,", "nconnect with type lustre"),

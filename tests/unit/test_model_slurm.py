@@ -57,6 +57,17 @@ def test_each_rail_has_a_subnet_of_its_own() -> None:
     assert not any(a.overlaps(b) for a in networks for b in networks if a is not b)
 
 
+def test_a_rail_in_two_planes_has_two_subnets() -> None:
+    text = cluster_text(2, rails=2).replace("fabric: {topology: rail}", "fabric: {topology: multi-plane, planes: 2}")
+    text = text[: text.index("switches:")] + text[text.index("mounts:") :]
+    text = text.replace("rail: 1,", "rail: 0, plane: 1,")
+    nics = [nic for nic in cluster.parse("f.yml", text).compute[0].nics if nic.network == "compute"]
+    assert [(nic.plane, nic.rail, nic.address) for nic in nics] == [
+        (0, 0, "10.128.0.1/10"),
+        (1, 0, "10.192.0.1/10"),
+    ]
+
+
 def test_a_run_of_nodes_ends_where_the_last_byte_of_the_address_starts_again() -> None:
     site = cluster.parse("f.yml", cluster_text(600))
     runs = cluster_slurm.nodes(site)
@@ -93,7 +104,7 @@ def test_the_budget_sees_every_node_of_a_range() -> None:
 
 def test_versions_of_a_group_win_over_those_of_the_cluster() -> None:
     text = cluster_text(2).replace(
-        "    memory_mb: 2000000\n", "    memory_mb: 2000000\n    expected: {kernel: "6.9", firmware: {B: '2'}}\n"
+        "    memory_mb: 2000000\n", "    memory_mb: 2000000\n    expected: {kernel: '6.9', firmware: {B: '2'}}\n"
     )
     site = cluster.parse(
         "f.yml", text + "expected: {kernel: '6.8', nccl: '2.27', firmware: {A: '1'}, switches: {Q: '3'}}\n"

@@ -41,8 +41,11 @@ def placed(host: Host, desired: dict[str, Any]) -> dict[str, Any]:
             return by_position(host.list, entry)
         return {**entry, "pci": by_position(host.list, entry["pci"])} if "pci" in entry else entry
 
-    lists: dict[str, Any] = {key: [resolve(entry) for entry in desired[key]] for key in ("links", "nics", "pci") if key in desired}
-    return {**desired, **lists}
+    found = dict(desired)
+    for key in ("links", "nics", "pci"):
+        if key in desired:
+            found[key] = [resolve(entry) for entry in desired[key]]
+    return found
 
 
 def links(host: Host) -> dict[str, Link]:

@@ -70,6 +70,9 @@ class Document:
         loader = yaml.SafeLoader("")
         try:
             return loader.construct_object(node, deep=True)
+        except ValueError as error:  # a date such as 2026-02-30
+            problem = f"{getattr(node, 'value', '')!s:.40}: {error}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
         finally:
             loader.dispose()
 

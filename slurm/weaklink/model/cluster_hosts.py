@@ -216,6 +216,7 @@ class _Addresses:
         self.networks = networks
         self.cidrs = {name: netaddr.IPNetwork(network.cidr) for name, network in networks.items() if network.cidr}
         self.rails: dict[str, int] = {}  # rails of each network, over all groups
+        self.planes: dict[str, int] = {}
         for group in document.data["groups"]:
             counted: dict[str, int] = {}
             for nic in settings(document, group).get("nics", []):
@@ -223,6 +224,7 @@ class _Addresses:
                 rail = nic.get("rail", counted.get(name, 0))
                 counted[name] = counted.get(name, 0) + 1
                 self.rails[name] = max(self.rails.get(name, 0), rail + 1)
+                self.planes[name] = max(self.planes.get(name, 0), nic.get("plane", 0) + 1)
 
     def of(self, group: str, merged: dict[str, Any], ports: list[Nic], count: int) -> list[_Series | None]:
         """Return for each NIC of a group of ``count`` hosts how its addresses run, None where it has none."""
@@ -252,9 +254,10 @@ class _Addresses:
         cidr = self.cidrs[port.network]
         if not self.networks[port.network].rail_subnets:
             return int(cidr.first), int(cidr.size), int(cidr.prefixlen)
-        bits = (self.rails[port.network] - 1).bit_length()
+        rails = self.rails[port.network]
+        bits = (rails * self.planes[port.network] - 1).bit_length()
         size = int(cidr.size) >> bits
-        return int(cidr.first) + size * port.rail, size, int(cidr.prefixlen) + bits
+        return int(cidr.first) + size * (port.plane * rails + port.rail), size, int(cidr.prefixlen) + bits
 
     def _too_many(self, group: str, network: str, first: int, count: int, size: int) -> ClusterError:
         where = f"{network} ({self.networks[network].cidr})"

@@ -1,0 +1,1 @@
+"""Plan a fabric before it is bought: counts, cables, cost, advice."""

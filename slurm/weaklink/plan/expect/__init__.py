@@ -1,0 +1,1 @@
+"""What collectives should reach: conversions, known-good figures, fits, a widely read guide judged, a step model."""
