@@ -60,11 +60,11 @@ def _fill(inventory: Any, described: Any, render: Any) -> None:
         inventory.add_group(group.name)
         if group.name != group.role:
             inventory.add_child(group.role, group.name)
+        if described.manage == "all":
+            inventory.add_child("managed", group.name)
     common = render.shared(described)
     for host in described.hosts.values():
         inventory.add_host(host.name, group=host.group)
-        if described.manage == "all":
-            inventory.add_host(host.name, group="managed")
         for name, value in render.host_variables(described, host, common).items():
             inventory.set_variable(host.name, name, value)
     for name, value in render.controller_variables(described).items():

@@ -13,7 +13,7 @@ from weaklink.cli import UsageError
 from weaklink.model import cluster, cluster_render, cluster_slurm
 from weaklink.model.cluster_file import nearest
 
-PARTS = ("summary", "hosts", "slurm", "expected", "controller")
+PARTS = ("summary", "hosts", "slurm", "expected", "controller", "fabric")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,7 +23,8 @@ def _parser() -> argparse.ArgumentParser:
         "--show",
         choices=PARTS,
         default="summary",
-        help="summary (default), addresses of all hosts, what Slurm is told, expected.json of --host, cluster.json",
+        help="summary (default), addresses of all hosts, what Slurm is told, expected.json of --host, cluster.json, "
+        "the fabric (JSON)",
     )
     parser.add_argument("--host", metavar="NAME", help="the host whose expected.json to show, or the only one to list")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -44,12 +45,27 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{args.file}: no host {args.host!r}" + (f"; did you mean {hint!r}?" if hint else ""))
     if args.show == "expected" and not args.host:
         raise UsageError("--show expected needs --host NAME: each host has its own")
+    if args.show == "fabric":
+        return _print_fabric(args.file, described)
     data = _data(described, args.show, args.host)
     if args.json or args.show in ("expected", "controller"):
         print(json.dumps(data, indent=2))
     else:
         for line in _SHOWS[args.show](data):
             print(line)
+    return 0
+
+
+def _print_fabric(file: str, described: cluster.Cluster) -> int:
+    from weaklink.model import fabric_file
+    from weaklink.model.cluster_wiring import fabric_of
+    from weaklink.model.fabric import FabricError
+
+    try:
+        fabric = fabric_of(described)
+    except FabricError as error:
+        raise UsageError(f"{file}: {error}") from error
+    fabric_file.write(fabric, sys.stdout)
     return 0
 
 

@@ -191,28 +191,32 @@ def host_variables(cluster: Cluster, host: Host, common: Shared | None = None) -
     What is nested is given as JSON text (``…_json``): Ansible walks every value of every host, and with thousands of
     hosts that takes minutes.
     """
+    wanted = expected(cluster, host, common)
     variables = {
         "ansible_host": _address_of(host, cluster.management) or host.name,
         "weaklink_node": host.name,
         "weaklink_role": host.role,
-        "weaklink_leaf": host.leaf,
-        "weaklink_nics_json": json.dumps(nics(cluster, host)),
+        "weaklink_nics_json": json.dumps(wanted["nics"]),
         "weaklink_mounts_json": json.dumps(mounts(cluster, host)),
-        "weaklink_exports_json": json.dumps(exports(cluster, host)),
-        "weaklink_expected_json": json.dumps(expected(cluster, host, common)),
+        "weaklink_expected_json": json.dumps(wanted),
     }
+    served = exports(cluster, host)
+    if served:
+        variables["weaklink_exports_json"] = json.dumps(served)
     if host.role == "controller":
         variables["weaklink_cluster_json"] = json.dumps(controller(cluster))
     return variables
 
 
 def controller_variables(cluster: Cluster) -> Json:
-    """Return the variables that the controller has for all: what Slurm is told."""
+    """Return the variables that the controller has for all: what Slurm and NCCL are told, deadlines."""
     return {
         "weaklink_slurm_topology": cluster_slurm.topology(cluster),
         "weaklink_slurm_nodes": cluster_slurm.nodes(cluster),
         "weaklink_slurm_options": cluster.slurm.get("options", {}),
         "weaklink_partitions": cluster_slurm.partitions(cluster),
+        "weaklink_deadlines": cluster.deadlines,
+        "weaklink_nccl": nccl_settings(cluster),
     }
 
 
@@ -234,9 +238,7 @@ def group_variables(cluster: Cluster) -> Json:
         "weaklink_manage": cluster.manage,
         "weaklink_mode": cluster.mode,
         "weaklink_service_user": cluster.service_user,
-        "weaklink_deadlines": cluster.deadlines,
         "weaklink_controller": cluster.controller.name,
         "weaklink_controller_address": _address_of(cluster.controller, cluster.management) or cluster.controller.name,
-        "weaklink_nccl": nccl_settings(cluster),
         "weaklink_management_cidr": cluster.networks[cluster.management].cidr,
     }

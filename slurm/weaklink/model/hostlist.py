@@ -9,7 +9,7 @@ _PART = re.compile(r",(?![^\[]*\])")
 _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _BOUNDS = re.compile(r"\s*(\d+)(?:-(\d+))?\s*\Z")
 _LAST_NUMBER = re.compile(r"(.*?)(\d{1,9})(\D*)\Z")
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]*\Z")
+_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]*\Z")
 
 
 def expand(text: str) -> list[str]:
