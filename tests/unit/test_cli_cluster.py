@@ -47,6 +47,12 @@ def test_what_a_node_will_be_compared_with(capsys: pytest.CaptureFixture[str]) -
     assert (data["node"], data["leaves"]["su01"]) == ("gpu07", "gpu[01-32]")
 
 
+def test_a_host_says_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "tray144 (tray, compute, su01, block08, rack08)" in shown(
+        capsys, path("nvl72"), "--show", "hosts", "--host", "tray144"
+    )
+
+
 def test_a_warning_goes_to_stderr_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "cluster.yml"
     file.write_text(FULL.replace("rate_gbps: 400", "rate_gbps: 100"))

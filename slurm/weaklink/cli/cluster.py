@@ -78,6 +78,8 @@ def _data(described: cluster.Cluster, show: str, host: str | None) -> Any:
                 "group": item.group,
                 "role": item.role,
                 "leaf": item.leaf,
+                "block": item.block or None,
+                "rack": item.rack or None,
                 "nics": cluster_render.nics(described, item),
             }
             for item in hosts
@@ -157,7 +159,8 @@ def _summary_lines(data: dict[str, Any]) -> Iterator[str]:
 
 def _host_lines(data: list[dict[str, Any]]) -> Iterator[str]:
     for host in data:
-        yield f"{host['name']} ({host['group']}, {host['role']}, {host['leaf']})"
+        places = [host["group"], host["role"], host["leaf"], host["block"], host["rack"]]
+        yield f"{host['name']} ({', '.join(place for place in places if place)})"
         for nic in host["nics"]:
             device = nic["rdma"]["device"] if nic["rdma"] else "-"
             yield f"  {nic['name']:<14} {nic['pci']:<13} {nic['address'] or '-':<19} {device}"

@@ -88,9 +88,10 @@ def sweep_check(guard: Guard, node: str, partners: Sequence[str], reservation: s
             for _ in range(_PASSES):
                 run.all_pairs()
             result = judge_return(guard, node, run, references)
-            if result.verdict == FAIL:
-                # One unlucky pass refuses a good node now and then: more measurements decide, as before a drain.
+            if result.verdict == FAIL and not _rdma_failed(run, node):
+                # One unlucky pass refuses a good node now and then: fresh measurements must say so too.
                 guard.tell(f"{node}: {result.message}; measured once more before it is refused")
+                run.measured = []
                 for _ in range(_PASSES):
                     run.all_pairs()
                 result = judge_return(guard, node, run, references)
@@ -134,8 +135,8 @@ def judge_return(guard: Guard, node: str, run: Sweep, references: Sequence[Refer
     """
     table = [_row(one, with_retransmits(run.measured), node) for one in references]
     measured = [row for row in table if row is not None]
-    mine = [one for one in run.measured if node in (one.src.partition("/")[0], one.dst.partition("/")[0])]
-    failed = [one for one in mine if one.failure == RDMA_FAILED]
+    mine = _of_node(run, node)
+    failed = _rdma_failed(run, node)
     if failed:
         one = failed[0]
         return Verdict(FAIL, f"{one.src} > {one.dst} {one.benchmark}: {printable(one.detail, 120)}", [], measured)
@@ -156,6 +157,14 @@ def judge_return(guard: Guard, node: str, run: Sweep, references: Sequence[Refer
             text = f"{name} {row['measured']:g} {row['unit']} against a baseline of {row['baseline']:g}"
             return Verdict(FAIL, f"{text}; with one partner alone the partner may be meant", [], measured)
     return Verdict(OK, f"{len(mine)} measurements as usual", [], measured)
+
+
+def _of_node(run: Sweep, node: str) -> list[Measurement]:
+    return [one for one in run.measured if node in (one.src.partition("/")[0], one.dst.partition("/")[0])]
+
+
+def _rdma_failed(run: Sweep, node: str) -> list[Measurement]:
+    return [one for one in _of_node(run, node) if one.failure == RDMA_FAILED]
 
 
 def _row(reference: Reference, measurements: Sequence[Measurement], node: str) -> Optional[dict[str, Any]]:
