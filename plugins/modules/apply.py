@@ -14,7 +14,7 @@ options:
     description: What to look after.
     type: str
     required: true
-    choices: [accounts, database, files, install, keys, mounts, networks, rdma, verify]
+    choices: [accounts, database, files, install, keys, mounts, nccl, networks, rdma, verify]
   desired:
     description: The desired state; its form depends on the area.
     type: dict

