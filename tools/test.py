@@ -46,7 +46,7 @@ def _pytest(*arguments: str) -> list[str]:
 
 STAGES = [
     Stage("lint", ["bash", "tools/lint.sh"], pytest=False, fast=True),
-    Stage("unit", _pytest("tests/unit"), pytest=True, fast=True),
+    Stage("unit", _pytest("-n", "2", "tests/unit"), pytest=True, fast=True),
     Stage("slurm", _pytest("tests/slurm"), pytest=True, fast=False),
     Stage("lab-create", [sys.executable, "-m", "molecule", "create", "-s", "cluster"], pytest=False, fast=False),
     Stage("bring-up", _pytest("tests/lab/test_bringup.py", "-x"), pytest=True, fast=False, needs="lab-create"),
@@ -154,6 +154,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no stage {', '.join(sorted(unknown))}; stages: {', '.join(s.name for s in STAGES)}")
     stages = [s for s in STAGES if (not chosen or s.name in chosen) and (s.fast or not arguments.fast)]
+    if arguments.fast:
+        stages = [s._replace(command=[*s.command, "-m", "not thorough"]) if s.pytest else s for s in stages]
     return run_all(stages, keep_lab=arguments.keep_lab)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import py_compile
+import re
 import shutil
 import sys
 import time
@@ -15,6 +16,12 @@ import zipfile
 import zlib
 
 KEEP = 3
+# What hooks and the node's own commands run is compiled here, for all users. The rest is for people at a controller:
+# Python compiles it when root first runs it, and a slow node need not wait for it.
+LATER = re.compile(
+    r"/(plan|lint|explain|tools|topology|guard|history|locate|sweep)/"
+    r"|/cli/(plan|expect|lint|explain|cluster)|/model/(cluster|fabric)"
+)
 STALE_SECONDS = 3600  # after which an unfinished folder belongs to a run that was killed
 
 
@@ -42,7 +49,8 @@ def main(cache: str, release: str) -> None:
         sys.exit("the program arrived damaged; run again, and check the connection when it stays so")
     fresh = os.path.join(cache, f".new-{os.getpid()}")
     archive.extractall(fresh)
-    compileall.compile_dir(fresh, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    compileall.compile_dir(fresh, quiet=2, rx=LATER, invalidation_mode=unchecked)
     final = os.path.join(cache, release)
     if os.path.isdir(final):
         shutil.rmtree(fresh)  # another run was faster

@@ -118,6 +118,7 @@ def changed(name: str) -> dict[str, bytes]:
     return {**{form: done.encode() for form, done in forms.items()}, "UTF-16": text.encode("utf-16")}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_harmless_changes_leave_the_answer(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     context = context_file(name, tmp_path)
@@ -138,6 +139,7 @@ def of_hosts(name: str) -> bool:
     return case_of(name)["tool"] not in ONE_RUN and text_of(name).strip().count("\n") > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in NAMES if of_hosts(name)])
 def test_two_hosts_lines_between_each_other_are_two_answers(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -42,6 +42,7 @@ def test_program_and_wheel_are_the_same_every_time(built: Path, tmp_path: Path) 
         assert again.read_bytes() == (built / again.name).read_bytes()
 
 
+@pytest.mark.thorough
 def test_pip_installs_the_wheel_with_its_schemas(built: Path, tmp_path: Path) -> None:
     wheel = built / "weaklink-0.1.0-py3-none-any.whl"
     run(BIN / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path / "site", wheel)
@@ -51,6 +52,7 @@ def test_pip_installs_the_wheel_with_its_schemas(built: Path, tmp_path: Path) ->
     assert run(script, "--version", env={"PYTHONPATH": str(tmp_path / "site")}).strip() == "weaklink 0.1.0"
 
 
+@pytest.mark.thorough
 def test_the_collection_works_without_the_checkout(built: Path, tmp_path: Path) -> None:
     packed = built / "weaklink-cluster-0.1.0.tar.gz"
     assert packed.stat().st_size < dist.MOST_BYTES

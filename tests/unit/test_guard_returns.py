@@ -188,6 +188,7 @@ class Killed(BaseException):
     """Stands for kill -9: nothing of ours runs after it."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["create_reservation", "undrain", "update_reservation", "delete_reservation"])
 def test_a_killed_return_is_cleaned_up_by_the_next(fleet: Fleet, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def dead(*_args: Any, **_more: Any) -> Any:

@@ -139,6 +139,7 @@ LAB = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "make", "wanted"), LAB, ids=[one[0] for one in LAB])
 def test_detection_in_the_lab(name: str, make: Callable[[str], Fault], wanted: float) -> None:
     found, wrong = curve(3, 0.3, make, 100, seed=11)
@@ -147,6 +148,7 @@ def test_detection_in_the_lab(name: str, make: Callable[[str], Fault], wanted: f
     assert found >= wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("left", "wanted"), [(0.95, 0.0), (0.85, 0.0), (0.80, 0.9), (0.5, 1.0)])
 def test_detection_with_sixteen_quiet_nodes(left: float, wanted: float) -> None:
     found, wrong = curve(16, 0.02, lambda bad: rate(bad, left, "both"), 15, seed=5)

@@ -223,6 +223,7 @@ class Lab:
             "ANSIBLE_CONFIG": str(self.root / "ansible.cfg"),
             "ANSIBLE_INVENTORY": str(self.inventory_path),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{layout.RUN_DIR}/ssh",
+            "ANSIBLE_TIMEOUT": "60",  # a machine in emulation that has just come back takes its time to answer
             "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}",
         }
         strategies = Path(sysconfig.get_paths()["purelib"]) / "ansible_mitogen/plugins/strategy"

@@ -209,6 +209,7 @@ class Endless(io.RawIOBase):
         return data
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line",
     [

@@ -77,6 +77,7 @@ def test_every_rule_says_how_it_decides_and_what_to_do() -> None:
         assert rule.remedy.endswith(".")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_finding_is_that_of_a_rule_with_a_cause_of_its_own(tool: str) -> None:
     known = {rule.name: rule for rule in rules(tool)}
@@ -97,6 +98,7 @@ def test_every_finding_is_that_of_a_rule_with_a_cause_of_its_own(tool: str) -> N
     assert any(check in known for check, _, _ in seen)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tool", TOOLS)
 def test_no_text_of_another_tool_is_ok(tool: str) -> None:
     for name in NAMES:
