@@ -13,7 +13,14 @@ FILES = [
     *(path for part in HOOK_PARTS for path in sorted((PACKAGE / part).rglob("*.py"))),
     *(
         PACKAGE / name
-        for name in ("model/process.py", "model/expected.py", "model/finding.py", "model/nccl.py", "__main__.py", "cli/__init__.py")
+        for name in (
+            "model/process.py",
+            "model/expected.py",
+            "model/finding.py",
+            "model/nccl.py",
+            "__main__.py",
+            "cli/__init__.py",
+        )
     ),
     *(PACKAGE / f"cli/{name}.py" for name in ("check", "observe")),
     *(PACKAGE.parent / name for name in ("prolog", "epilog", "health")),
