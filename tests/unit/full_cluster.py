@@ -73,7 +73,7 @@ groups:
 fabric: {topology: rail, planes: 1}
 switches:
   leaf: {names: "leaf[1-6]", network: fabric, tier: 1, ports: 4, uplinks: 2, mtu: 9216, model: SN5600, qos: {pfc: [3]}}
-  spine: {names: "spine[1-3]", network: fabric, tier: 2, ports: 4}
+  spine: {names: "spine[1-3]", downlinks: 4, network: fabric, tier: 2, ports: 4}
 mounts:
   - {path: /home, type: nfs, server: head, export: /home, network: store, transport: rdma, options: nosuid}
   - {path: /scratch, type: lustre, mgs: ["10.2.9.1@o2ib"], fsname: scratch, network: store}

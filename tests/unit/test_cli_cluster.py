@@ -108,7 +108,11 @@ def test_the_fabric_as_json_is_read_back(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("topology: rail,", "topology: dragonfly,", "dragonfly"),
+        ("topology: rail,", "topology: dragonfly,", "at least the 8 that are used"),
+        ("topology: rail,", "topology: dragonfly, groups: 4,", "as many in each of 4 groups"),
+        ("topology: rail,", "topology: dragonfly, groups: 6,", "2 links of a group to 5 others"),
+        ("topology: rail,", "topology: dragonfly+, groups: 3,", "1 uplinks|3 that are used|to 2 others"),
+        ("topology: rail,", "topology: hypercube,", "6 routers for 6 nodes"),
         ("uplinks: 2,", "uplinks: 1,", "1 uplinks of a leaf for 3 spines"),
         ("su_nodes: 2", "su_nodes: 1", "units of"),
     ],
@@ -116,6 +120,8 @@ def test_the_fabric_as_json_is_read_back(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_wiring_that_cannot_be_told_is_refused(old: str, new: str, words: str) -> None:
     text = FULL.replace(old, new, 1)
     if "su_nodes" in old:
-        text = text.replace('"leaf[1-6]"', '"leaf[1-10]"').replace("ports: 4}", "ports: 8}")
+        text = (
+            text.replace('"leaf[1-6]"', '"leaf[1-10]"').replace("downlinks: 4, ", "").replace("ports: 4}", "ports: 8}")
+        )
     with pytest.raises(FabricError, match=words):
         cluster_wiring.fabric_of(cluster.parse("f.yml", text))

@@ -131,6 +131,12 @@ def edited(old: str, new: str) -> str:
             "ports: 4, uplinks: 5",
             "switches.leaf.uplinks: found 5; allowed: at most its 4 ports",
         ),
+        (
+            "uplinks: 2, mtu",
+            "uplinks: 2, downlinks: 3, mtu",
+            "switches.leaf.downlinks: found 3 beside 2 uplinks; allowed: at most its 4 ports in all",
+        ),
+        ("uplinks: 2, mtu", "uplinks: 2, downlinks: 1, mtu", "6 for hosts on 6 switches, with 12 NICs"),
         ('"leaf[1-6]"', '"leaf[1-8]"', "8 leaves for 3 units with 2 rails; allowed: 6: a leaf for each rail"),
         ('"spine[1-3]"', '"spine[1-2]"', "switches.spine.ports: found 4 a switch: room for 8 links, and leaf sends 12"),
         ("tier: 2, ports: 4", "tier: 3, ports: 4", "tiers 1, 3 in fabric"),

@@ -47,7 +47,14 @@ def _refuse_what_would_be_ignored(args: argparse.Namespace) -> None:
     for option, needs in (("png", "compare"), ("transport", "advice")):
         if getattr(args, option) and not getattr(args, needs):
             raise UsageError(f"--{option} without --{needs}; it belongs to --{needs} alone")
-    for option, unset in (("prices", None), ("spines", None), ("su_nodes", None), ("planes", 1), ("taper", 1.0)):
+    for option, unset in (
+        ("prices", None),
+        ("spines", None),
+        ("su_nodes", None),
+        ("planes", 1),
+        ("planes_per_gpu", None),
+        ("taper", 1.0),
+    ):
         if args.advice and getattr(args, option) != unset:
             name = option.replace("_", "-")
             raise UsageError(f"--{name} with --advice, which does not depend on it; leave it out")

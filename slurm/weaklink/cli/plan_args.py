@@ -112,6 +112,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--spines", metavar="S", type=whole(1, MAX_COUNT), help="spines that you have, over all planes")
     add("--planes", metavar="P", type=whole(1, 64), default=1, help="separate networks side by side (%(default)s)")
+    add("--planes-per-gpu", metavar="Q", type=whole(1, 64), help="planes that a GPU has a port in (see the answer)")
     add("--taper", metavar="T", type=real(1, 64), default=1.0, help="down:up that is allowed (%(default)s)")
     add("--su-nodes", metavar="N", type=whole(1, MAX_COUNT), help="nodes in a scalable unit (rail)")
     add("--rate-gbps", metavar="R", type=real(1, 100_000), default=400.0, help="Gb/s of a node's link (%(default)g)")
@@ -131,6 +132,7 @@ def request(args: argparse.Namespace, topology: str) -> Request:
         rate_gbps=args.rate_gbps,
         su_nodes=args.su_nodes,
         hcas_per_gpu=args.hcas_per_gpu,
+        planes_per_gpu=args.planes_per_gpu,
     )
 
 

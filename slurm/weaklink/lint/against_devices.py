@@ -23,6 +23,10 @@ def hca(setting: Setting, context: Context) -> list[Remark]:
     if facts is None or not facts.hcas:
         return []
     chosen = selection.parse(setting.value)
+    if meant(chosen, facts):
+        names = ", ".join(chosen.families(list(facts.hcas)))
+        text = f"{names} is a prefix, and on this node of the {len(facts.compute())} compute HCAs alone"
+        return [Remark(OK, f"{text}; {hca_list(facts)} says the same by whole names")]
     found = _caught(chosen, list(facts.hcas), f"write {hca_list(facts)}")
     selected = {name for name in facts.hcas if chosen.selects(name)}
     missed = [item.name for item in facts.compute() if item.name not in selected]
@@ -39,6 +43,14 @@ def hca(setting: Setting, context: Context) -> list[Remark]:
     if not found and not (missed or others or unknown):
         found.append(Remark(OK, f"selects exactly the {len(selected)} compute HCAs of this node"))
     return found
+
+
+def meant(chosen: selection.Selection, facts: Facts) -> bool:
+    """Return whether a list of prefixes, none of them a device's name, takes the compute HCAs and nothing else."""
+    names = list(facts.hcas)
+    if chosen.exclude or not chosen.entries or len(chosen.families(names)) != len(chosen.entries):
+        return False
+    return {name for name in names if chosen.selects(name)} == {item.name for item in facts.compute()} != set()
 
 
 def _foreign(role: str, name: str, selected: set[str]) -> bool:

@@ -167,9 +167,8 @@ def _of_value(setting: Setting, rule: Rule, context: Context) -> list[Remark]:
     if rule.unit and read is not None:
         misnamed = units.contradicts(setting.comment, rule.unit, read)
         if misnamed:
-            wrong.append(
-                Remark(UNIT, f"the comment {setting.comment[:60]!r} misnames it: {misnamed}{_tail(setting, context)}")
-            )
+            said = _said(setting.comment, rule.unit, read)
+            wrong.append(Remark(UNIT, f"the comment {said!r} misnames it: {misnamed}{_tail(setting, context)}"))
     default = rule.default(context.at)
     if not any(remark.klass == CONTRADICTION for remark in wrong):
         if default is not None and values.same(setting.value, default, rule):
@@ -177,6 +176,13 @@ def _of_value(setting: Setting, rule: Rule, context: Context) -> list[Remark]:
             wrong.append(Remark(NO_OP, f"{default} is the default of NCCL {context.at}{where}; drop the line"))
         wrong += SPECIAL.get(rule.name, _nothing)(setting, context)
     return wrong
+
+
+def _said(comment: str, unit: str, read: int) -> str:
+    """Return the line of a comment that misnames the unit, the nearest one first."""
+    lines = comment.split("\n")
+    line = next((line for line in reversed(lines) if units.contradicts(line, unit, read)), " ".join(lines))
+    return line[:60]
 
 
 def _tail(setting: Setting, context: Context) -> str:

@@ -40,7 +40,8 @@ class InputError(Exception):
 class Setting(NamedTuple):
     """One assignment. ``value`` is what was meant, ``raw`` what is read; ``spoiled`` says how they differ.
 
-    ``comment`` is what stands beside it and directly above; ``dynamic`` marks what a shell computes when it runs.
+    ``comment`` is what stands directly above it and, as its last line, beside it; ``dynamic`` marks what a shell
+    computes when it runs.
     """
 
     name: str
@@ -123,7 +124,7 @@ def _conf(file: str, text: str) -> Source:
     above = ""
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#"):
-            above = f"{above} {line.lstrip('#').strip()}".strip()
+            above = f"{above}\n{line.lstrip('#').strip()}".strip()
             continue
         comment, above = above, ""
         name, equals, raw = line.partition("=")
@@ -166,7 +167,7 @@ def _conf_setting(name: str, raw: str, file: str, line: int, above: str) -> Sett
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
         spoiled.append(QUOTES)
-    return Setting(name, value, raw, file, line, f"{above} {beside}".strip(), tuple(spoiled))
+    return Setting(name, value, raw, file, line, f"{above}\n{beside}".strip(), tuple(spoiled))
 
 
 # ---- scripts
@@ -180,10 +181,10 @@ def _script(file: str, text: str) -> Source:
         if stripped.startswith(("#!", "#SBATCH")):
             continue
         if stripped.startswith("#"):
-            above = f"{above} {stripped.lstrip('#').strip()}".strip()
+            above = f"{above}\n{stripped.lstrip('#').strip()}".strip()
             continue
         code, beside = _split_comment(line)
-        comment, above = f"{above} {beside}".strip(), ""
+        comment, above = f"{above}\n{beside}".strip(), ""
         words = [match[0] for match in _WORD.finditer(code)]
         if words[:1] == ["unset"]:
             settings = [setting for setting in settings if setting.name not in words[1:]]

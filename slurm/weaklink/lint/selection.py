@@ -7,6 +7,7 @@
 from typing import NamedTuple, Optional
 
 MAX_ENTRIES = 32
+_DRIVERS = ("mlx4", "mlx5")  # beginnings of all their devices' names, although a digit ends them
 
 
 class Entry(NamedTuple):
@@ -44,10 +45,21 @@ class Selection(NamedTuple):
                     found[entry.name] = others
         return found
 
+    def families(self, names: list[str]) -> list[str]:
+        """Return entries that are no device's whole name and stand for several: ``ibp`` for ibp0 to ibp7."""
+        if self.exact:
+            return []
+        return [entry.name for entry in self.entries if _family(entry.name, names)]
+
     def _matches(self, entry: Entry, name: str, port: int) -> bool:
         if not (name == entry.name if self.exact else name.startswith(entry.name)):
             return False
         return entry.port is None or entry.port == port
+
+
+def _family(entry: str, names: list[str]) -> bool:
+    """Return whether an entry is a beginning alone; without the node's ``names`` its last character tells."""
+    return entry not in names if names else entry in _DRIVERS or not entry[-1].isdigit()
 
 
 def parse(value: str) -> Selection:

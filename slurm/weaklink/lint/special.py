@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from weaklink.lint import selection
+from weaklink.lint import against_devices, selection
 from weaklink.lint.base import CONTRADICTION, DEBUG, DISCOURAGED, NO_OP, OK, PREFIX_MATCH
 from weaklink.lint.context import Context
 from weaklink.lint.parse import CONF, Setting
@@ -38,24 +38,30 @@ def _timeout(setting: Setting, context: Context) -> list[Remark]:
     return [Remark(OK, text)]
 
 
-def _hca(setting: Setting, _context: Context) -> list[Remark]:
+def _hca(setting: Setting, context: Context) -> list[Remark]:
     chosen = selection.parse(setting.value)
     found = _list_flaws(chosen, "NCCL_IB_HCA")
-    if not chosen.exact and chosen.entries:
-        first = next((entry.name for entry in chosen.entries if not entry.name.endswith("0")), chosen.entries[0].name)
-        found.append(
-            Remark(
-                PREFIX_MATCH,
-                f"without '=' each entry is a prefix: {first} also means {first}0 to {first}9 and so on; "
-                f"write {selection.fix(setting.value)}",
-            )
-        )
+    facts = context.facts
+    if not chosen.exact and chosen.entries and not (facts is not None and against_devices.meant(chosen, facts)):
+        found.append(Remark(PREFIX_MATCH, _prefixes(setting.value, chosen)))
     bad = [entry for entry in setting.value.lstrip("^=").split(",") if not _port_good(entry)]
     if bad:
         found.append(Remark(CONTRADICTION, f"{bad[0]!r} is not <hca>[:<port>[:<rail>[:<plane>]]] with whole numbers"))
     if chosen.exact and not chosen.exclude and not found:
-        found.append(Remark(OK, f"{len(chosen.entries)} HCAs by their whole names"))
+        count = len(chosen.entries)
+        found.append(Remark(OK, f"{count} HCAs by their whole names" if count > 1 else "one HCA by its whole name"))
     return found
+
+
+def _prefixes(value: str, chosen: selection.Selection) -> str:
+    family = chosen.families([])
+    if family:
+        means = "excludes" if chosen.exclude else "takes"
+        text = f"without '=' each entry is a prefix: {family[0]} {means} every HCA whose name begins so"
+        return f"{text}, storage ones too; list whole names behind ="
+    first = next((entry.name for entry in chosen.entries if not entry.name.endswith("0")), chosen.entries[0].name)
+    text = f"without '=' each entry is a prefix: {first} also means {first}0 to {first}9 and so on"
+    return f"{text}; write {selection.fix(value)}"
 
 
 def _port_good(entry: str) -> bool:

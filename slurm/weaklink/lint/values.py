@@ -12,6 +12,8 @@ from weaklink.lint.version import Version
 NUMBERS = ("int", "size", "flag")
 _STRTOLL = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 _RANGE_NOTES = {"NCCL_IB_TIMEOUT": "; 0 and everything from 32 on wait for ever"}
+# Distances that NCCL takes too and its guide does not list (topoPathTypeStr in src/graph/topo.cc).
+_PATHS = ("NVB", "C2C", "P2C", "PXN")
 _SPOILED = {
     COMMENT: "in a file only a '#' in the first column starts a comment: the rest of the line is part of the value",
     SPACE: "NCCL trims nothing: the spaces are part of the value",
@@ -116,7 +118,7 @@ def _enum(value: str, rule: Rule) -> Optional[Remark]:
 
 
 def _level(value: str, rule: Rule) -> Optional[Remark]:
-    if value[:1].isdigit() or value in rule.values:
+    if value[:1].isdigit() or value in rule.values or value in _PATHS:
         return None
     return Remark(CONTRADICTION, f"{value!r} is no distance; NCCL knows {', '.join(rule.values)} (in capitals)")
 

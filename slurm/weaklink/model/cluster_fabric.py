@@ -38,8 +38,13 @@ def switches(document: Document, networks: dict[str, Network], hosts: dict[str, 
         uplinks = entry.get("uplinks", _half(document, entry))
         if uplinks > entry["ports"]:
             raise document.error((*path, "uplinks"), str(uplinks), f"at most its {entry['ports']} ports")
+        downlinks = entry.get("downlinks")
+        if downlinks is not None and downlinks + uplinks > entry["ports"]:
+            text = f"{downlinks} beside {uplinks} uplinks"
+            raise document.error((*path, "downlinks"), text, f"at most its {entry['ports']} ports in all")
+        qos = entry.get("qos", {})
         found[name] = SwitchGroup(
-            name, names, network, entry["tier"], entry["ports"], uplinks, entry.get("mtu"), entry.get("qos", {})
+            name, names, network, entry["tier"], entry["ports"], uplinks, entry.get("mtu"), qos, downlinks
         )
     return found
 
@@ -114,7 +119,7 @@ def _check_ports(
     leaves = sum(len(group.names) for group in tiers[0])
     nics = sum(nic.network == network.name for host in hosts.values() for nic in host.nics)
     one = tiers[0][0]
-    free = sum(len(group.names) * (group.ports - group.uplinks) for group in tiers[0])
+    free = sum(len(group.names) * group.places for group in tiers[0])
     if nics > free:
         found = f"{one.ports} a switch: {free} for hosts on {leaves} switches, with {nics} NICs in {network.name}"
         raise document.error(("switches", one.name, "ports"), found, f"at least {nics} ports for hosts in all")
@@ -123,7 +128,7 @@ def _check_ports(
     warnings = []
     for below, above in zip(tiers, tiers[1:]):
         up = sum(len(group.names) * group.uplinks for group in below)
-        room = sum(len(group.names) * (group.ports - group.uplinks) for group in above)
+        room = sum(len(group.names) * group.places for group in above)
         if up > room:
             found = f"{above[0].ports} a switch: room for {room} links, and {below[0].name} sends {up}"
             raise document.error(
@@ -157,7 +162,7 @@ def _check_rail_leaves(
             units[hosts[name].leaf] = units.get(hosts[name].leaf, 0) + 1
     have = sum(len(group.names) for group in leaves)
     largest = max(units.values(), default=0)
-    room = min(group.ports - group.uplinks for group in leaves)
+    room = min(group.places for group in leaves)
     path = ("switches", leaves[0].name)
     if largest > room:
         found = f"{leaves[0].ports} ports, {leaves[0].uplinks} of them uplinks, for a unit of {largest} nodes"

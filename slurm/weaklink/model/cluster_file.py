@@ -44,7 +44,8 @@ class Document:
             problem = str(getattr(error, "problem", None) or error)
             raise ClusterError((file, line), "(file)", problem, "a YAML mapping") from error
         if not isinstance(self.data, dict):
-            raise ClusterError((file, 1), "(file)", type(self.data).__name__, "a YAML mapping with format, cluster, …")
+            found = "nothing" if self.data is None else type(self.data).__name__
+            raise ClusterError((file, 1), "(file)", found, "a YAML mapping with format, cluster, …")
 
     def _build(self, node: yaml.Node, path: Path) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)

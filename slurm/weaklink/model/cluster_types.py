@@ -83,7 +83,10 @@ class Group(NamedTuple):
 
 
 class SwitchGroup(NamedTuple):
-    """Like switches: their network, tier (1 = leaf), ports, ports that lead to the next tier, MTU (bytes)."""
+    """Like switches: their network, tier (1 = leaf), ports, ports that lead to the next tier, MTU (bytes).
+
+    ``downlinks``: ports for what is below; None: all that are no uplinks.
+    """
 
     name: str
     names: tuple[str, ...]
@@ -93,6 +96,12 @@ class SwitchGroup(NamedTuple):
     uplinks: int
     mtu: int | None
     qos: dict[str, Any] = {}  # noqa: RUF012 - never written to
+    downlinks: int | None = None
+
+    @property
+    def places(self) -> int:
+        """Ports for what is below, at most."""
+        return self.ports - self.uplinks if self.downlinks is None else self.downlinks
 
 
 class Mount(NamedTuple):

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from weaklink.plan.cost import price
 from weaklink.plan.design import as_dict, design
 from weaklink.plan.prices import Prices
-from weaklink.plan.request import Design, PlanError, Request
+from weaklink.plan.request import TREES, Design, PlanError, Request
 
-TREES = ("fat-tree", "rail", "multi-plane")  # topologies with spines
 TAPERED = (*TREES, "dragonfly+")  # topologies whose oversubscription can be chosen
 
 
@@ -37,13 +36,16 @@ def _asked(request: Request, topology: str) -> Request:
     asked = request._replace(
         topology=topology,
         planes=1,
+        planes_per_gpu=None,
         spines=request.spines if topology in TREES else None,
         taper=request.taper if topology in TAPERED else 1.0,
         su_nodes=request.su_nodes if topology == "rail" else None,
     )
     if topology != "multi-plane":
         return asked
-    return asked._replace(planes=request.planes if request.planes > 1 else _own_planes(request))
+    if request.planes > 1:
+        return asked._replace(planes=request.planes, planes_per_gpu=request.planes_per_gpu)
+    return asked._replace(planes=_own_planes(request))
 
 
 def _own_planes(request: Request) -> int:

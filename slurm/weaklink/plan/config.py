@@ -118,8 +118,8 @@ class _Tier(NamedTuple):
 
 def _tiers(design: Design, shape: Shape) -> list[_Tier]:
     """The tiers that there are; ``up``: links of a switch to the tier above."""
-    if not design.spine:  # what links these switches is no uplink
-        return [_Tier(1, "leaf", design.leaf or design.switches, 0)]
+    if not design.spine:  # what links these switches is no uplink, but for a dragonfly's links to other groups
+        return [_Tier(1, "leaf", design.leaf or design.switches, shape.out if shape.groups > 1 else 0)]
     tiers = [_Tier(1, "leaf", design.leaf or 0, shape.up), _Tier(2, "spine", design.spine, shape.out)]
     return [*tiers, _Tier(3, "core", design.core, 0)] if design.core else tiers
 
@@ -234,7 +234,8 @@ groups:
 
 
 def _fabric_part(design: Design, shape: Shape, transport: str) -> str:
-    lines = [f"fabric: {{topology: {design.topology}, planes: {design.planes}}}", ""]
+    pods = f", groups: {shape.groups}" if shape.groups > 1 else ""
+    lines = [f"fabric: {{topology: {design.topology}, planes: {design.planes}{pods}}}", ""]
     also = ""
     if transport == "roce":
         lines.append("# PLACEHOLDER: mtu and qos as the switches have them; the same priority as on the hosts.")
@@ -242,10 +243,15 @@ def _fabric_part(design: Design, shape: Shape, transport: str) -> str:
     lines.append("switches:")
     lines += [
         f'  {tier.word}: {{names: "{names(tier.word, tier.size)}", network: compute, tier: {tier.number}, '
-        f"ports: {design.request.radix}, uplinks: {tier.up}{also}}}"
+        f"ports: {design.request.radix}, uplinks: {tier.up}{_downlinks(shape, tier)}{also}}}"
         for tier in _tiers(design, shape)
     ]
     return "\n".join(lines) + "\n"
+
+
+def _downlinks(shape: Shape, tier: _Tier) -> str:
+    """A leaf's ports for end points, where they are not all that are no uplinks."""
+    return f", downlinks: {shape.down}" if tier.number == 1 and shape.down != shape.radix - tier.up else ""
 
 
 def _tail() -> str:

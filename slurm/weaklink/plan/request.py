@@ -3,6 +3,7 @@
 from typing import NamedTuple, Optional
 
 TOPOLOGIES = ("fat-tree", "rail", "multi-plane", "dragonfly", "dragonfly+", "hypercube")
+TREES = ("fat-tree", "rail", "multi-plane")
 
 
 class PlanError(ValueError):
@@ -26,7 +27,7 @@ class Request(NamedTuple):
 
     ``hcas_per_gpu`` above 1 counts every HCA as an end point, dealt over the planes in turn. With 1 and several
     planes, a node with as many GPUs as planes has each GPU in a plane of its own; any other has a port of every GPU
-    in every plane.
+    in every plane. ``planes_per_gpu`` says it otherwise: in how many of the planes a GPU has a port.
     """
 
     topology: str
@@ -40,6 +41,16 @@ class Request(NamedTuple):
     rate_gbps: float = 400.0
     su_nodes: Optional[int] = None
     hcas_per_gpu: int = 1
+    planes_per_gpu: Optional[int] = None
+
+    @property
+    def gpu_planes(self) -> int:
+        """In how many planes a GPU has a port; 1 where every HCA is an end point of its own."""
+        if self.planes == 1 or self.hcas_per_gpu > 1:
+            return 1
+        if self.planes_per_gpu is not None:
+            return self.planes_per_gpu
+        return 1 if self.planes == self.gpus_per_node else self.planes
 
 
 class Design(NamedTuple):

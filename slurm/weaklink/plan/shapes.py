@@ -8,7 +8,8 @@ import math
 from typing import NamedTuple
 
 from weaklink.model.topology.shape import DRAGONFLY, DRAGONFLY_PLUS, HYPERCUBE, Shape
-from weaklink.plan.request import TOPOLOGIES, PlanError, Request
+from weaklink.plan.published import misprints
+from weaklink.plan.request import TOPOLOGIES, TREES, PlanError, Request
 from weaklink.plan.wiring_trees import Draft, tree
 
 FEWEST_PORTS = 4
@@ -43,7 +44,7 @@ def draft(request: Request) -> Draft:
     else:
         found = tree(request, ports.hcas)
     warnings = (ports.note, *found.warnings) if ports.note else found.warnings
-    return found._replace(warnings=warnings)
+    return found._replace(warnings=(*warnings, *misprints(request)))
 
 
 def ports_of(request: Request) -> Ports:
@@ -54,17 +55,23 @@ def ports_of(request: Request) -> Ports:
         if hcas % planes:
             raise PlanError("planes", planes, f"a divisor of the {hcas} HCAs of a node")
         return Ports(hcas, hcas, "")
-    if planes == gpus:
-        return Ports(gpus, gpus, f"each of the {gpus} GPUs of a node is in one plane, its own")
     if gpus % planes and planes % gpus:
         raise PlanError("planes", planes, f"a divisor of the {gpus} GPUs of a node")
-    return Ports(gpus * planes, gpus, f"every GPU has a port in each of the {planes} planes: {planes} node links a GPU")
+    each = request.gpu_planes
+    if gpus * each % planes:
+        raise PlanError("planes_per_gpu", each, f"as many ports of a node in each of {planes} planes")
+    if each == planes:
+        note = f"every GPU has a port in each of the {planes} planes: {planes} node links a GPU"
+        return Ports(gpus * planes, gpus, f"{note} (--planes-per-gpu 1 puts each into one)")
+    if planes == gpus and each == 1:
+        return Ports(gpus, gpus, f"each of the {gpus} GPUs of a node is in one plane, its own")
+    return Ports(gpus * each, gpus, f"each GPU has a port in {each} of the {planes} planes")
 
 
 def _check(request: Request) -> None:
     if request.topology not in TOPOLOGIES:
         raise PlanError("topology", repr(request.topology), " | ".join(TOPOLOGIES))
-    for key in ("nodes", "gpus_per_node", "planes", "hcas_per_gpu", "spines", "su_nodes"):
+    for key in ("nodes", "gpus_per_node", "planes", "hcas_per_gpu", "spines", "su_nodes", "planes_per_gpu"):
         value = getattr(request, key)
         if value is not None and value < 1:
             raise PlanError(key, value, "a whole number from 1")
@@ -82,7 +89,13 @@ def _check(request: Request) -> None:
 
 def _check_topology(request: Request) -> None:
     """Refuse what only other topologies have."""
-    if request.topology not in {"fat-tree", "rail", "multi-plane"}:
+    if request.planes_per_gpu is not None and request.planes_per_gpu > request.planes:
+        raise PlanError("planes_per_gpu", request.planes_per_gpu, f"at most the {request.planes} planes")
+    if request.planes_per_gpu is not None and request.hcas_per_gpu > 1:
+        raise PlanError(
+            "planes_per_gpu", request.planes_per_gpu, "none with several HCAs a GPU: they are dealt in turn"
+        )
+    if request.topology not in TREES:
         for key, alone in (("planes", 1), ("spines", None)):
             if getattr(request, key) != alone:
                 raise PlanError(key, getattr(request, key), f"none with {request.topology}: trees have them")

@@ -87,8 +87,8 @@ def _most(shape: Shape, request: Request, tiers: int) -> int:
     extra = shape.extra_in(0)
     held = (shape.unit or shape.down) * (leaves - over)
     held = request.radix if tiers == 1 else held + min(extra, shape.down * leaves - held)
-    spread = request.hcas_per_gpu == 1 and request.planes != request.gpus_per_node
-    return held - extra + shape.extra if spread else held * request.planes
+    each = request.gpu_planes
+    return held * request.planes if each == 1 else (held - extra) * request.planes // each + shape.extra
 
 
 def _divisors(number: int) -> Iterator[int]:

@@ -227,3 +227,51 @@ def test_bad_facts_are_refused_with_the_place(change: dict[str, Any], place: str
 def test_hcas_come_by_name_or_as_a_list() -> None:
     rows = [{"name": name, **row} for name, row in ROCE["hcas"].items()]
     assert read_facts({**ROCE, "hcas": rows}) == read_facts(ROCE)
+
+
+def test_a_family_of_names_is_fine_where_it_takes_the_compute_hcas_alone() -> None:
+    alone = {"hcas": {name: {} for name in ("ibp0", "ibp1")}}
+    assert found("NCCL_IB_HCA=ibp", alone)["NCCL_IB_HCA"] == {"ok"}
+    assert "=ibp0,ibp1 says the same" in told("NCCL_IB_HCA=ibp", alone)
+    assert found("NCCL_IB_HCA=ibp0,ibp1", alone)["NCCL_IB_HCA"] == {"prefix-match"}
+    storage = {"hcas": {**alone["hcas"], "ibp2": {"role": "storage"}}}
+    assert found("NCCL_IB_HCA=ibp", storage)["NCCL_IB_HCA"] == {"prefix-match", "contradiction"}
+    other = {"hcas": {**alone["hcas"], "mlx5_0": {}}}
+    assert "contradiction" in found("NCCL_IB_HCA=ibp", other)["NCCL_IB_HCA"]
+
+
+IB_PROVIDER = """export NCCL_SOCKET_IFNAME=eth0
+export SHARP_COLL_ENABLE_PCI_RELAXED_ORDERING=1
+export NCCL_COLLNET_ENABLE=0
+export NCCL_IB_HCA=ibp
+export UCX_NET_DEVICES=ibp0:1,ibp1:1
+"""
+ROCE_PROVIDER = """export NCCL_IB_QPS_PER_CONNECTION=4
+export NCCL_IB_SPLIT_DATA_ON_QPS=0
+export NCCL_IB_GID_INDEX=3
+export NCCL_IB_TC=41
+export NCCL_IB_SL=0
+export NCCL_IB_TIMEOUT=22
+export NCCL_NET_PLUGIN=none
+export NCCL_SOCKET_IFNAME==eth0
+export NCCL_IB_HCA==mlx5_0,mlx5_1
+"""
+
+
+def test_job_scripts_as_providers_have_them_get_no_more_than_is_documented() -> None:
+    facts: dict[str, Any] = {"link_layer": "InfiniBand", "hcas": {f"ibp{n}": {} for n in range(8)}}
+    assert flawed(IB_PROVIDER, facts) == {"NCCL_SOCKET_IFNAME": {"prefix-match"}, "NCCL_COLLNET_ENABLE": {"no-op"}}
+    facts = {"link_layer": "Ethernet", "hcas": {"mlx5_0": {}, "mlx5_1": {}}, "lossless_priority": 1}
+    assert flawed(ROCE_PROVIDER, facts) == {
+        "NCCL_IB_SPLIT_DATA_ON_QPS": {"no-op"},
+        "NCCL_IB_GID_INDEX": {"discouraged"},
+        "NCCL_IB_SL": {"no-op"},
+    }
+
+
+def flawed(text: str, facts: dict[str, Any]) -> dict[str, set[str]]:
+    result: dict[str, set[str]] = {}
+    for judgement in lint(text, facts, name="job.sh"):
+        if judgement.klass != "ok":
+            result.setdefault(judgement.subject, set()).add(judgement.klass)
+    return result

@@ -130,7 +130,7 @@ def test_a_file_as_a_large_operator_keeps_it_is_fine() -> None:
         ("NCCL_IB_HCA==mlx5_0,=mlx5_1", "2.27", "contradiction", "count once"),
         ("NCCL_IB_HCA==mlx5_0, mlx5_1", "2.27", "contradiction", "a space is part of the name"),
         ("NCCL_IB_HCA==mlx5_0:a", "2.27", "contradiction", "<hca>[:<port>"),
-        ("NCCL_IB_HCA==mlx5_0:1:0:1", "2.30.5", "ok", "1 HCAs"),
+        ("NCCL_IB_HCA==mlx5_0:1:0:1", "2.30.5", "ok", "one HCA by its whole name"),
         ("NCCL_IB_HCA==", "2.27", "contradiction", "names nothing"),
         ("NCCL_IB_HCA==" + ",".join(f"m{n}" for n in range(33)), "2.27", "contradiction", "33 entries; NCCL keeps 32"),
         ("NCCL_IB_HCA=^mlx5_1", "2.27", "prefix-match", "write ^=mlx5_1"),
@@ -229,3 +229,24 @@ def test_whatever_is_written_there_is_a_judgement_and_no_crash(lines: list[str],
         shown = judgement.as_dict("variable")
         assert shown["class"] in CLASSES
         assert shown["message"].isprintable()
+
+
+@pytest.mark.parametrize("entry", ["ibp", "mlx5", "mlx5_", "rocep"])
+def test_a_family_of_names_is_no_whole_name(entry: str) -> None:
+    assert classes(f"NCCL_IB_HCA={entry}") == {"prefix-match"}
+    assert f"{entry} takes every HCA whose name begins so" in told(f"NCCL_IB_HCA={entry}")
+    assert f"write ={entry}" not in told(f"NCCL_IB_HCA={entry}")  # a device of that name does not exist
+    assert "excludes every HCA" in told(f"NCCL_IB_HCA=^{entry}")
+
+
+@pytest.mark.parametrize(
+    "text", ["# for every cluster\n# mandatory\nNCCL_IB_TIMEOUT=22 # seconds", "# seconds\nNCCL_IB_TIMEOUT=22 # long"]
+)
+def test_the_line_of_a_comment_that_misnames_the_unit_is_quoted(text: str) -> None:
+    assert "the comment 'seconds' misnames it" in told(text)
+
+
+@pytest.mark.parametrize("word", ["P2C", "PXN", "C2C", "NVB"])
+def test_distances_that_the_guide_does_not_list_are_known(word: str) -> None:
+    assert classes(f"NCCL_NET_GDR_LEVEL={word}") == {"debug"}
+    assert "contradiction" in classes(f"NCCL_NET_GDR_LEVEL={word.lower()}")

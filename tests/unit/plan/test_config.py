@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weaklink.cli import lint
 from weaklink.model import cluster
+from weaklink.model.cluster_wiring import fabric_of
+from weaklink.model.fabric import FabricError
 from weaklink.model.hostlist import expand
 from weaklink.model.topology.build import build
 from weaklink.plan.config import cluster_yml, fabric_names, names
@@ -89,6 +92,39 @@ def test_the_cable_list_has_the_names_of_the_cluster_file(request_: Request) -> 
     for leaf in {host.leaf for host in found.compute} if shape.unit else ():
         unit = [node.hcas[0].leaf for node in fabric.nodes if not node.extra and found.hosts[node.name].leaf == leaf]
         assert len(set(unit)) == 1, "a unit's nodes share the leaf of a rail"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RAIL._replace(extra_endpoints=0),
+        Request("rail", nodes=40, gpus_per_node=8, radix=64, su_nodes=16),
+        Request("rail", nodes=512, gpus_per_node=8, radix=64),
+        Request("fat-tree", nodes=3, gpus_per_node=8, radix=64),
+        Request("fat-tree", nodes=257, gpus_per_node=8, radix=64),
+        Request("fat-tree", nodes=128, gpus_per_node=8, radix=64, spines=5),
+        Request("fat-tree", nodes=40, gpus_per_node=8, radix=16, taper=3),
+        Request("multi-plane", nodes=64, gpus_per_node=8, radix=16, planes=2),
+        Request("multi-plane", nodes=64, gpus_per_node=8, radix=64, planes=4, planes_per_gpu=1),
+        Request("dragonfly", nodes=64, gpus_per_node=8, radix=64),
+        Request("dragonfly", nodes=33, gpus_per_node=8, radix=16),
+        Request("dragonfly+", nodes=100, gpus_per_node=8, radix=16, taper=2),
+        Request("hypercube", nodes=64, gpus_per_node=8, radix=64),
+    ],
+    ids=lambda request: f"{request.topology}-{request.nodes}-{request.radix}",
+)
+def test_the_fabric_of_the_cluster_file_is_that_of_the_plan(request_: Request) -> None:
+    shape = shape_of(request_)
+    assert fabric_of(read(request_)) == build(shape, fabric_names(design(request_), shape))
+
+
+def test_three_tiers_say_how_many_pods_they_are() -> None:
+    text = written(Request("fat-tree", nodes=512, gpus_per_node=8, radix=64))
+    for groups, words in ((", groups: 1}", "three tiers in one pod"), (", groups: 3}", "in each of 3 pods")):
+        edited = re.sub(r", groups: \d+}", groups, text)
+        assert edited != text
+        with pytest.raises(FabricError, match=words):
+            fabric_of(cluster.parse("cluster.yml", edited))
 
 
 def test_nodes_that_fill_a_leaf_of_a_fat_tree_share_it() -> None:

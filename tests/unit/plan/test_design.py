@@ -44,6 +44,10 @@ def change(topology: str, **other: Any) -> Request:
         (change("fat-tree", planes=0), "planes", "from 1"),
         (change("multi-plane", planes=3), "planes", "a divisor of the 8 GPUs"),
         (change("multi-plane", planes=3, hcas_per_gpu=2), "planes", "a divisor of the 16 HCAs"),
+        (change("multi-plane", planes=2, planes_per_gpu=3), "planes_per_gpu", "at most the 2 planes"),
+        (change("multi-plane", planes=2, planes_per_gpu=0), "planes_per_gpu", "from 1"),
+        (change("multi-plane", planes=16, planes_per_gpu=1), "planes_per_gpu", "as many ports of a node"),
+        (change("multi-plane", planes=2, planes_per_gpu=1, hcas_per_gpu=2), "planes_per_gpu", "several HCAs"),
         (change("multi-plane", planes=2, spines=9), "spines", "a multiple of the 2 planes"),
         (change("fat-tree", spines=0), "spines", "from 1"),
         (change("fat-tree", spines=33), "spines", "at most 32"),
@@ -207,5 +211,11 @@ def test_the_planes_of_a_node_are_said() -> None:
     own = design(change("multi-plane", planes=8))
     assert warned(own, "each of the 8 GPUs of a node is in one plane")
     assert (own.endpoints, own.node_links) == (512, 512)
+    one = design(change("multi-plane", nodes=1024, planes=4, planes_per_gpu=1))  # four times two full tiers
+    assert (one.endpoints, one.node_links, one.switches, one.inter_switch_links) == (8192, 8192, 384, 8192)
+    assert one.max_endpoints == 8192
+    half = design(change("multi-plane", planes=4, planes_per_gpu=2))
+    assert warned(half, "each GPU has a port in 2 of the 4 planes")
+    assert (half.endpoints, half.node_links) == (512, 1024)
     two = design(change("multi-plane", planes=2, hcas_per_gpu=2))
     assert (two.endpoints, two.node_links) == (1024, 1024)

@@ -99,6 +99,9 @@ def test_the_only_misprint_of_the_tables_is_the_gpus_of_18_xdr_units() -> None:
     found = design(Request("rail", wrong[0].nodes, GPUS, 144))
     assert (found.gpus, wrong[0].printed_gpus) == (10368, 9216)
     assert found.node_links == wrong[0].node_leaf == 10368  # the cables of the same row agree with us
+    assert any("prints 9216 GPUs, a misprint" in text for text in found.warnings)
+    others = [design(Request("rail", row.nodes, GPUS, 144)) for row in B300_XDR_ROWS[:-1]]
+    assert not any("misprint" in text for other in others for text in other.warnings)
 
 
 @pytest.mark.parametrize("topology", ["multi-plane", "rail"])

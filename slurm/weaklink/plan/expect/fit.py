@@ -1,11 +1,12 @@
 """t(S) = alpha + S/beta of a collective: a robust fit to measured times, and what it predicts with an error band.
 
-Weighting: relative errors (each row counts the same, whatever its size), and Huber's weights on them, so that one odd
-row does not bend the line. Sizes below ``min_bytes`` follow other protocols of the library and are left out: by
-default all below 1/64 of the largest. Error band: every row is predicted from the others (leave one out); the band is
-the 90 % quantile of those relative errors, and at least the rounding of the printed time. Two rows fit exactly and
-have no band; one row cannot be fitted. Between two measured rank counts alpha is interpolated both linearly and in
-log n, and the band spans both. Nothing is predicted beyond the measured rank counts.
+Weighting: by 1/t, between least squares (only the largest sizes would count) and relative errors (the smallest would
+decide alpha): a run's errors have a part that grows with the time and one that does not. Huber's weights on the
+relative errors keep one odd row from bending the line. Sizes below ``min_bytes`` follow other protocols of the library
+and are left out: by default all below 1/64 of the largest. Error band: every row is predicted from the others (leave
+one out); the band is the 90 % quantile of those relative errors, and at least the rounding of the printed time. Two
+rows fit exactly and have no band; one row cannot be fitted. Between two measured rank counts alpha is interpolated both
+linearly and in log n, and the band spans both. Nothing is predicted beyond the measured rank counts.
 """
 
 import math
@@ -120,13 +121,16 @@ def _merge(points: Sequence[Point]) -> list[Point]:
 
 
 def _line(points: Sequence[Point]) -> tuple[float, float]:
-    """Return alpha >= 0 and the slope > 0 that fit best; residuals are relative, outliers weigh less."""
-    weights = [1.0] * len(points)
+    """Return alpha >= 0 and the slope > 0 that fit best; a row weighs by its time, outliers less."""
+    weights = [point.seconds for point in points]
     alpha, slope = _weighted(points, weights)
     for _ in range(ROUNDS):
         residuals = [(alpha + slope * point.size_bytes) / point.seconds - 1 for point in points]
         scale = max(1.4826 * sorted(abs(item) for item in residuals)[len(residuals) // 2], SCALE)
-        weights = [min(1.0, HUBER * scale / abs(item)) if item else 1.0 for item in residuals]
+        weights = [
+            point.seconds * (min(1.0, HUBER * scale / abs(item)) if item else 1.0)
+            for point, item in zip(points, residuals, strict=True)
+        ]
         before = (alpha, slope)
         alpha, slope = _weighted(points, weights)
         if abs(alpha - before[0]) <= SETTLED * before[0] and abs(slope - before[1]) <= SETTLED * slope:
