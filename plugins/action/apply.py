@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.weaklink.cluster.plugins.plugin_utils import zipapp
 
 CACHE = "/var/cache/weaklink"
+_Program = tuple[str, dict[str, bytes]]  # the name of a release, and its files
 _NOT_STAGED = 97
 
 
@@ -36,26 +37,32 @@ class ActionModule(ActionBase):
         }
         _, args = self.validate_argument_spec(spec)
         desired = self._task.args["desired"] if isinstance(self._task.args["desired"], dict) else args["desired"]
+        files = zipapp.contents(zipapp.source())
+        release = zipapp.fingerprint(files)
         if args["area"] == "install":
-            desired = {**desired, "release": zipapp.fingerprint(zipapp.contents(zipapp.source()))}
+            desired = {**desired, "release": release}
         check = bool(self._task.check_mode)
         options = [
             "--json",
             *(["--check"] if check else []),
             *(["--allow-disruptive"] if args["allow_disruptive"] else []),
         ]
-        answer = self._ask(args["area"], options, desired, task_vars or {})
+        answer = self._ask([args["area"], *options], desired, task_vars or {}, (release, files))
         result.update(self._result(answer))
         return result
 
-    def _ask(self, area: str, options: list[str], desired: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Start the program on the target, staging it first where it is not there yet; return its JSON."""
-        files = zipapp.contents(zipapp.source())
-        release = zipapp.fingerprint(files)
+    def _ask(
+        self, words: list[str], desired: dict[str, Any], task_vars: dict[str, Any], program: _Program
+    ) -> dict[str, Any]:
+        """Start the program on the target, staging it first where it is not there yet; return its JSON.
+
+        ``words`` are the area and its options, ``program`` the release's name and files.
+        """
+        release, files = program
         python = str(task_vars.get("ansible_python_interpreter") or "/usr/bin/python3")
         python = "/usr/bin/python3" if python.startswith("auto") else python
         folder = f"{CACHE}/{release}"
-        start = shlex.join([python, "-I", "-S", folder, "apply", area, "--desired", "-", *options])
+        start = shlex.join([python, "-I", "-S", folder, "apply", *words, "--desired", "-"])
         command = f"test -e {folder}/__main__.py || exit {_NOT_STAGED}; exec {start}"
         text = json.dumps(desired, default=str).encode()
         answer = self._low_level_execute_command(command, in_data=text)
@@ -67,7 +74,7 @@ class ActionModule(ActionBase):
         except ValueError:
             said = " ".join((answer["stderr"] or answer["stdout"]).split())[-800:]
             raise AnsibleActionFail(
-                f"weaklink apply {area}: exit {answer['rc']} without a result; it said: {said or '(nothing)'}"
+                f"weaklink apply {words[0]}: exit {answer['rc']} without a result; it said: {said or '(nothing)'}"
             ) from None
         return parsed
 
