@@ -8,7 +8,6 @@ from weaklink.model.topology.shape import Names, Shape
 
 # A cage of a switch takes a twin-port module; ports 1 and 2 are cage 1.
 CAGE_PORTS = 2
-TIER_WORDS = {1: "leaf", 2: "spine", 3: "core"}
 
 
 class Wiring:

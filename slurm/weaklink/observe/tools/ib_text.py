@@ -6,7 +6,8 @@ from typing import NamedTuple, Optional
 
 from weaklink.observe.tools.text import Trouble
 
-# Speed names, and Gb/s of one lane as the tools round them. 10.0 is QDR (8b/10b) or FDR10.
+# Speed names, and Gb/s of one lane as the tools round them: 10.0 is QDR (8b/10b) or FDR10, and four lanes of FDR are
+# called 56 (InfiniBand Architecture, volume 2).
 LANE_GBPS = {
     "SDR": 2.5,
     "DDR": 5.0,

@@ -3,20 +3,9 @@
 import re
 from typing import Any, Optional
 
+from weaklink.observe.tools.ib_text import LANE_GBPS
 from weaklink.observe.tools.text import Trouble
 
-# Gb/s of one lane as the names are used (four lanes of FDR are called 56 Gb/s): InfiniBand Architecture, volume 2.
-LANE_GBPS = {
-    "SDR": 2.5,
-    "DDR": 5.0,
-    "QDR": 10.0,
-    "FDR10": 10.0,
-    "FDR": 14.0,
-    "EDR": 25.0,
-    "HDR": 50.0,
-    "NDR": 100.0,
-    "XDR": 200.0,
-}
 _LANES = re.compile(r"(\d{1,2})[xX]\Z")
 _ETHERNET = re.compile(r"(?:Base[A-Za-z]{1,4})?(\d{1,4}(?:\.\d)?)(G|M)(?:bE|b/s)?(?:_\d{1,2}[xX])?\Z")
 _INFINIBAND = re.compile(r"(?:IB-)?([A-Z]{3}(?:10)?)\Z")

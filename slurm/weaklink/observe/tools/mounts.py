@@ -6,6 +6,7 @@ The mount points themselves are never touched. proc(5), findmnt(8), mount(8).
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Optional
 
 from weaklink.observe.tools.storage_mounts import Mount, options_of, plain
@@ -96,7 +97,7 @@ def _columns(line: str, columns: list[int]) -> Optional[Mount]:
 
 
 def _json(first: str, rest: Iterator[str]) -> Record:
-    text, trouble = whole(_with(first, rest))
+    text, trouble = whole(chain([first], rest))
     troubles = [trouble] if trouble else []
     try:
         data = json.loads(text)
@@ -116,8 +117,3 @@ def _json(first: str, rest: Iterator[str]) -> Record:
         children = entry.get("children")
         waiting += children if isinstance(children, list) else []
     return Record(tuple(found), None, tuple(troubles))
-
-
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest

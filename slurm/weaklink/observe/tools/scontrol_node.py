@@ -7,6 +7,7 @@ has a line of its own; in the form of one line they stand last, so the first of 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Optional
 
 from weaklink.observe.tools import slurm_nodes
@@ -59,7 +60,7 @@ def parse(lines: Iterable[str]) -> Record:
     begun = 0
     for at, line in enumerate(rest, 1):
         if not block and not nodes and line.lstrip().startswith("{"):
-            return _json(_with(line, rest))
+            return _json(chain([line], rest))
         if _START.match(line):
             _close(block, begun, nodes, troubles)
             block, begun = [line], at
@@ -77,11 +78,6 @@ def parse(lines: Iterable[str]) -> Record:
         troubles.append(Trouble(begun, "the output ends in the state of its last node, which may go on"))
     version = next((node.version for node in nodes if node.version), None)
     return Record(tuple(nodes), error, version, tuple(troubles[:20]))
-
-
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _close(block: list[str], begun: int, nodes: list[Node], troubles: list[Trouble]) -> None:

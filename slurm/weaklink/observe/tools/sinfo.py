@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Optional
 
 from weaklink.model.hostlist import expand
@@ -120,7 +121,7 @@ def parse(lines: Iterable[str]) -> Record:
         if not line.strip() or _DATE.match(line) or line.startswith("CLUSTER:"):
             continue
         if not table.nodes and not table.columns and line.lstrip().startswith("{"):
-            return _json(_with(line, rest))
+            return _json(chain([line], rest))
         columns = _header(line)
         if columns:
             table.columns, table.bars = columns, "|" in line
@@ -132,11 +133,6 @@ def parse(lines: Iterable[str]) -> Record:
         else:
             _row(table, at, line)
     return Record(tuple(table.nodes.values()), table.partitions, table.others, error, None, tuple(table.troubles[:20]))
-
-
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _row(table: _Table, at: int, line: str) -> None:
