@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from weaklink.model import expected as expected_file
+from weaklink.model.mtu import rdma_mtu
 from weaklink.model.process import EXITED, MISSING, TIMEOUT, RunResult
 from weaklink.observe import netdev, node, rdma
 from weaklink.observe.daemons import parse_is_active
@@ -79,7 +80,7 @@ def test_devinfo_by_device_and_port() -> None:
     ("mtu", "wanted"), [(4200, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (9000, 4096), (300, None)]
 )
 def test_the_kernels_rule_for_the_rdma_mtu(mtu: int, wanted: int | None) -> None:
-    assert rdma.mtu_from_netdev(mtu) == wanted
+    assert rdma_mtu(mtu) == wanted
 
 
 def test_gid_of_an_address() -> None:

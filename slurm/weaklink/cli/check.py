@@ -12,7 +12,8 @@ from weaklink.cli import UsageError
 from weaklink.hooks.files import Places, now_text
 from weaklink.hooks.strikes import earlier_counters
 from weaklink.model import expected as expected_file
-from weaklink.model.finding import exit_code
+from weaklink.model.finding import bad_first, exit_code
+from weaklink.model.words import safe
 from weaklink.observe.host import Host
 from weaklink.observe.node import observe
 
@@ -67,15 +68,9 @@ def as_json(judgement: Judgement, node: str, seconds: float) -> dict[str, Any]:
 
 def print_table(judgement: Judgement, node: str) -> None:
     """Print one line a finding, the bad ones first, and the verdict last."""
-    order = {"fail": 0, "degraded": 1, "unknown": 2, "ok": 3}
-    for finding in sorted(judgement.findings, key=lambda item: order[item.status]):
-        print(f"{finding.status:<9} {finding.check:<16} {_plain(finding.message)}")
+    for finding in sorted(judgement.findings, key=lambda item: bad_first(item.status)):
+        print(f"{finding.status:<9} {finding.check:<16} {safe(finding.message)}")
     for item in judgement.not_applicable:
-        print(f"{'n/a':<9} {item.check:<16} {_plain(item.subject)}: {_plain(item.why)}")
+        print(f"{'n/a':<9} {item.check:<16} {safe(item.subject)}: {safe(item.why)}")
     print(f"{node}: {judgement.verdict}")
     sys.stdout.flush()
-
-
-def _plain(text: str) -> str:
-    """Return ``text`` without what could steer a terminal or break an encoding."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -11,7 +11,7 @@ from typing import Any
 
 from weaklink.cli import UsageError
 from weaklink.model import cluster, cluster_render, cluster_slurm
-from weaklink.model.cluster_file import nearest
+from weaklink.model.words import nearest
 
 PARTS = ("summary", "hosts", "slurm", "expected", "controller", "fabric")
 

@@ -9,6 +9,7 @@ from weaklink.cli import UsageError
 from weaklink.explain import catalogue, context, sources, tools, words
 from weaklink.explain.reports import Asked, ContextValueError, Report, explain
 from weaklink.model.finding import EXIT_OK, exit_code
+from weaklink.model.words import safe
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,9 +53,9 @@ def _explained(args: argparse.Namespace, asked: Asked) -> tuple[list[Report], bo
                 single = single and not text.member
                 reports += explain(text, asked)
     except sources.SourceError as error:
-        raise UsageError(words.safe(str(error))) from error
+        raise UsageError(safe(str(error))) from error
     except ContextValueError as error:
-        raise UsageError(words.safe(f"{args.context}: {error}")) from error
+        raise UsageError(safe(f"{args.context}: {error}")) from error
     return reports, single and bool(reports)
 
 
@@ -65,9 +66,9 @@ def _asked(args: argparse.Namespace) -> Asked:
         if args.context is not None:
             wanted, warnings = context.read(args.context)
             for warning in warnings:
-                print(f"weaklink explain: {words.safe(warning)}", file=sys.stderr)
+                print(f"weaklink explain: {safe(warning)}", file=sys.stderr)
     except (tools.UnknownToolError, context.ContextError) as error:
-        raise UsageError(words.safe(str(error))) from error
+        raise UsageError(safe(str(error))) from error
     return Asked(tool, wanted)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 from collections.abc import Callable
 from typing import NoReturn
 
 from weaklink.cli import UsageError
+from weaklink.model.words import nearest
 from weaklink.plan.request import TOPOLOGIES, PlanError, Request
 
 MAX_COUNT = 1_000_000
@@ -31,10 +31,10 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def nearest(word: str, words: tuple[str, ...]) -> str:
+def hint(word: str, words: tuple[str, ...]) -> str:
     """Return a hint such as ``; did you mean 'rail'?``, empty where no word is like ``word``."""
-    close = difflib.get_close_matches(word.lower().replace("_", "-"), words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = nearest(word.lower().replace("_", "-"), words, 0.5)
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -75,7 +75,7 @@ def one_of(words: tuple[str, ...]) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in words:
             raise argparse.ArgumentTypeError(
-                f"found {_shown(text)}; wanted one of {', '.join(words)}{nearest(text, words)}"
+                f"found {_shown(text)}; wanted one of {', '.join(words)}{hint(text, words)}"
             )
         return text
 

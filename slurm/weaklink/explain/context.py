@@ -1,8 +1,9 @@
 """The context: what is expected of what was printed, from a JSON file. Unknown keys are named, not refused."""
 
-import difflib
 import json
 from typing import Any
+
+from weaklink.model.words import nearest
 
 # All keys that any judge asks for; one outside is most likely misspelt.
 KEYS = frozenset({
@@ -73,5 +74,5 @@ def _kind(value: Any) -> str:
 
 
 def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.6)
-    return f"key {key!r:.60} is unknown and says nothing" + (f"; did you mean {near[0]!r}?" if near else "")
+    near = nearest(key, KEYS)
+    return f"key {key!r:.60} is unknown and says nothing" + (f"; did you mean {near!r}?" if near else "")

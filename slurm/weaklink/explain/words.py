@@ -9,12 +9,12 @@ from typing import Any, Optional
 from weaklink.checks.tools.base import HEALTHY, Rule
 from weaklink.explain import tools
 from weaklink.explain.reports import Report
-from weaklink.model.finding import OK, UNKNOWN, Finding, worst
+from weaklink.model.finding import OK, UNKNOWN, Finding, bad_first, worst
+from weaklink.model.words import safe
 
 WIDTH = 80
 MAX_FACTS = 24
 MAX_OK = 5
-_RANK = {"fail": 0, "degraded": 1, "unknown": 2, "ok": 3}
 _INDENT = " " * 10
 _READABLE = "Get the whole output (no head, no tail, no full disk) and explain it again."
 
@@ -105,11 +105,6 @@ def _skipped(reports: Iterable[Report]) -> list[dict[str, str]]:
     ]
 
 
-def safe(text: str) -> str:
-    """Return ``text`` without what could steer a terminal or break an encoding."""
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
 def words(reports: Sequence[Report]) -> Iterator[str]:
     """Yield the lines of a report for a terminal, at most WIDTH wide where the words allow it."""
     counted = [report for report in reports if not report.passed_over]
@@ -139,7 +134,7 @@ def _one(report: Report) -> Iterator[str]:
         yield from _wrapped(f"note: {note}", "  ", "        ")
     yield f"  verdict: {report.verdict}, {report.judged.cause}"
     yield from _facts(report.judged.facts)
-    said = sorted(report.judged.findings, key=lambda item: _RANK[item.status])
+    said = sorted(report.judged.findings, key=lambda item: bad_first(item.status))
     done = ""
     good = [finding for finding in said if finding.status == OK]
     for finding in said:

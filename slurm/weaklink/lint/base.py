@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Optional
 
 from weaklink.model.finding import EXIT_FOUND, EXIT_OK, EXIT_UNKNOWN
+from weaklink.model.words import safe
 
 OK = "ok"
 UNKNOWN = "unknown"
@@ -57,7 +58,7 @@ class Judgement(NamedTuple):
 
 def printable(text: str, limit: int) -> str:
     """Return ``text`` without what could steer a terminal, cut to ``limit`` characters."""
-    clean = "".join(char if char.isprintable() else "?" for char in text)
+    clean = safe(text)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 

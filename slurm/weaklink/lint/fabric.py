@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, Optional
 
 from weaklink.lint.base import CONTRADICTION, DISCOURAGED, OK, UNKNOWN, Judgement
 from weaklink.lint.fabric_qos import judge_qos
+from weaklink.model.mtu import ROCE_HEADERS, rdma_mtu
 
 Path = tuple[Any, ...]
 Json = dict[str, Any]
 Where = Callable[[Path], int]
 
-ROCE_HEADERS = 96
-ROCE_MTUS = (256, 512, 1024, 2048, 4096)
 FRAME = 14 + 4 + 4  # Ethernet header, VLAN tag, check sequence
 _MTU_SOURCE = "Linux include/rdma/ib_addr.h, iboe_get_mtu: GRH 40 + UDP 8 + BTH 12 + XRC 4 + atomic 28 + ICRC 4 bytes"
 _FRAME_SOURCE = "IEEE 802.3 and 802.1Q: header 14, VLAN tag 4, check sequence 4 bytes"
@@ -72,7 +71,7 @@ def _value(data: Any, path: Path) -> Optional[str]:
 
 def roce_mtu(mtu: int) -> int:
     """Return the RoCE MTU that an interface of ``mtu`` bytes gets, 0 where it is too small for any."""
-    return max((size for size in ROCE_MTUS if size + ROCE_HEADERS <= mtu), default=0)
+    return rdma_mtu(mtu) or 0
 
 
 def networks(data: Json, transport: str) -> Iterator[tuple[str, Json]]:

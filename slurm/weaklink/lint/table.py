@@ -1,10 +1,9 @@
 """All NCCL variables by name, and the nearest name to one that is not among them."""
 
-import difflib
-
 from weaklink.lint.rule import Rule
 from weaklink.lint.table_debug import DEBUG_RULES, FOREIGN_RULES, INTERNAL_RULES
 from weaklink.lint.table_system import SYSTEM_RULES
+from weaklink.model import words
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in (*SYSTEM_RULES, *DEBUG_RULES, *INTERNAL_RULES, *FOREIGN_RULES)}
 
@@ -15,5 +14,4 @@ def nearest(name: str) -> str:
     if upper in RULES:
         return upper
     documented = [rule.name for rule in RULES.values() if rule.documented]
-    found = difflib.get_close_matches(upper, documented, 1, 0.8)
-    return found[0] if found else ""
+    return words.nearest(upper, documented, 0.8)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from weaklink.model import cluster_fabric, cluster_hosts, cluster_networks, cluster_storage
-from weaklink.model.cluster_file import ClusterError, Document, nearest, validate
+from weaklink.model.cluster_file import ClusterError, Document, validate
 from weaklink.model.cluster_types import Cluster, Group, Host, Mount, Network, Nic, Partition, SwitchGroup
+from weaklink.model.words import nearest
 
 __all__ = [
     "Cluster",

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from weaklink.model.cluster_file import Document, nearest
+from weaklink.model.cluster_file import Document
 from weaklink.model.cluster_hosts import nics_path
 from weaklink.model.cluster_types import Group, Host, Network, Nic, SwitchGroup
 from weaklink.model.hostlist import expand
+from weaklink.model.words import nearest
 
 # What the field takes as the least for training on large models; slower nodes work and wait.
 GBPS_PER_GPU = 400.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable
 from functools import cache
@@ -11,6 +10,8 @@ from typing import Any
 
 import jsonschema
 import yaml
+
+from weaklink.model.words import nearest
 
 Path = tuple[Any, ...]
 # libyaml where PyYAML was built with it: ten times as fast.
@@ -101,11 +102,6 @@ def schema() -> dict[str, Any]:
     text = resources.files("weaklink.model").joinpath("cluster.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the word of ``words`` that is most like ``word``, empty where none is."""
-    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), "")
 
 
 def validate(document: Document) -> None:

@@ -6,13 +6,12 @@ from typing import Any, Callable, NamedTuple
 
 import netaddr
 
-from weaklink.model.cluster_file import ClusterError, Document, nearest
+from weaklink.model.cluster_file import ClusterError, Document
 from weaklink.model.cluster_types import Group, Host, Network, Nic
 from weaklink.model.hostlist import expand
+from weaklink.model.words import nearest
 
 _TAKEN = ("controller", "compute", "storage", "login", "all", "ungrouped")  # Ansible groups that hold other hosts
-# Keys of a group that its hardware may give.
-HARDWARE_KEYS = ("gpus", "cpus", "sockets", "cores", "threads", "memory_mb", "nics", "features", "expected")
 
 
 def settings(document: Document, group: str) -> dict[str, Any]:

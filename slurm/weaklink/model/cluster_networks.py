@@ -8,10 +8,8 @@ import netaddr
 
 from weaklink.model.cluster_file import Document
 from weaklink.model.cluster_types import Network
+from weaklink.model.mtu import ROCE_HEADERS
 
-# An RDMA packet carries up to 96 bytes of headers and checks above its payload (RoCE v2: IP 40, UDP 8, BTH 12 and
-# extended headers, ICRC 4), so an active MTU of 4096 needs an interface of at least 4192 bytes.
-ROCE_HEADERS = 96
 # IPoIB puts 4 bytes before each packet; in datagram mode a packet must fit into one RDMA message of the active MTU.
 IPOIB_HEADER = 4
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import netaddr
 
-from weaklink.model.cluster_file import Document, nearest
+from weaklink.model.cluster_file import Document
 from weaklink.model.cluster_types import Host, Mount, Network
+from weaklink.model.words import nearest
 
 NFS_RDMA_PORT = 20049
 # Keys that a type of mount must have, and those it may have besides.

@@ -55,6 +55,11 @@ def worst(statuses: Iterable[str]) -> str:
     return max(statuses, key=_RANK.__getitem__, default=OK)
 
 
+def bad_first(status: str) -> int:
+    """Return a key that sorts statuses as people want to read them: fail, degraded, unknown, ok."""
+    return -_RANK[status]
+
+
 def exit_code(status: str) -> int:
     """Return the documented exit code of a command whose verdict is ``status``."""
     return _EXIT[status]

@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Callable, Optional
 
+from weaklink.model.mtu import rdma_mtu
 from weaklink.observe.host import Host
 from weaklink.observe.records import Gid, RdmaPort
 
 CLASS = "/sys/class/infiniband"
 _RATE = re.compile(r"([\d.]+) Gb/sec")
 _EMPTY = "0000:0000:0000:0000:0000:0000:0000:0000"
-# Ethernet, IP and RDMA headers that the kernel takes off the NIC's MTU before it rounds down (include/rdma/ib_addr.h,
-# iboe_get_mtu).
-_HEADERS = 96
-_MTUS = (4096, 2048, 1024, 512, 256)
 
 
 def parse_state(text: Optional[str]) -> Optional[str]:
@@ -45,11 +42,6 @@ def parse_devinfo(text: str) -> dict[tuple[str, int], int]:
             if words and words[0].isdigit():
                 found[device, port] = int(words[0])
     return found
-
-
-def mtu_from_netdev(mtu: int) -> Optional[int]:
-    """Return the RDMA MTU that the kernel derives from an Ethernet NIC's MTU."""
-    return next((size for size in _MTUS if size <= mtu - _HEADERS), None)
 
 
 def address_gid(address: str) -> Optional[str]:
@@ -136,7 +128,7 @@ def read_port(
     layer = host.word(f"{base}/link_layer")
     mtu, source = mtus.get((device, port)), "ibv_devinfo"
     if mtu is None:
-        derived = mtu_from_netdev(netdev_mtu) if netdev_mtu and layer == "Ethernet" else None
+        derived = rdma_mtu(netdev_mtu) if netdev_mtu and layer == "Ethernet" else None
         mtu, source = derived, "the net device's MTU" if derived else ""
     gids = []
     for gid in read_gids(host, device, port):

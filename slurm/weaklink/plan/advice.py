@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from weaklink.model.mtu import RDMA_MTUS, ROCE_HEADERS
 from weaklink.plan.advice_sources import (
     DEEPSEEK,
     H100_COMPONENTS,
@@ -34,8 +35,6 @@ EVIDENCE = {
     "no source": "a claim in circulation for which no source was found",
 }
 SMALL, MEDIUM = 512, 4096  # GPUs: where the guide changes its rules
-ROCE_HEADERS = 96  # bytes that Linux takes off an interface's MTU: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4
-RDMA_MTUS = (1024, 2048, 4096)
 TRANSPORTS = ("infiniband", "roce")
 
 
@@ -280,7 +279,7 @@ def _infiniband(size: Size) -> list[Advice]:
 
 
 def _roce() -> list[Advice]:
-    needs = ", ".join(f"{mtu} needs {mtu + ROCE_HEADERS}" for mtu in RDMA_MTUS)
+    needs = ", ".join(f"{mtu} needs {mtu + ROCE_HEADERS}" for mtu in RDMA_MTUS[-3:])
     return [
         _line(
             "RoCE",

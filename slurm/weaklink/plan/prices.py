@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import jsonschema
 import yaml
 
-from weaklink.model.cluster_file import ClusterError, Document, nearest
+from weaklink.model.cluster_file import ClusterError, Document
+from weaklink.model.words import nearest
 
 EXAMPLE = "prices-example.yml"
 _WHOLE = ("radix", "ports_per_node", "other_ports")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 from weaklink.checks.tools.base import DID_NOT_RUN, DRAIN, NOTE, Context, Judged, Rule, close, demand, say
 from weaklink.checks.tools.eth_qos import number
 from weaklink.checks.tools.mlx_common import did_not_run
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first, worst
 from weaklink.observe.tools.ethtool_s import Record, Snapshot
 
 _HOURLY = 1000.0
@@ -102,7 +102,6 @@ def judge(record: Record, context: Context) -> Judged:
 
     The facts are those of the netdev with the worst finding. Netdevs that ``fabric_netdevs`` does not name are ignored.
     """
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
     wanted = demand(context, "fabric_netdevs", list)
     names = list(dict.fromkeys(item.netdev for item in record.snapshots))
     counted = [name for name in names if wanted is None or name is None or name in wanted]
@@ -117,8 +116,8 @@ def judge(record: Record, context: Context) -> Judged:
         said += [say(CLASS, name, UNKNOWN, f"{name}: the output does not hold it", cause=DID_NOT_RUN) for name in lacks]
     if not record.snapshots and record.complaints:
         said.append(did_not_run("ethtool-S", record.complaints))
-    said.sort(key=lambda finding: order.get(finding.status, 3))
-    judged.sort(key=lambda pair: min((order.get(finding.status, 3) for finding in pair[1]), default=3))
+    said.sort(key=lambda finding: bad_first(finding.status))
+    judged.sort(key=lambda pair: bad_first(worst(finding.status for finding in pair[1])))
     facts: dict[str, Any] = {"ignored": [name for name in names if name not in counted]}
     facts.update(judged[0][0] if judged else {"snapshots": 0})
     return close("ethtool-S", facts, said, record.troubles)

@@ -5,10 +5,9 @@ from typing import Any
 
 from weaklink.checks.tools.base import DRAIN, Context, Judged, Rule, close, demand, say
 from weaklink.checks.tools.mlx_common import did_not_run
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first
+from weaklink.model.mtu import ROCE_HEADERS
 from weaklink.observe.tools.ip_link import Link, Record
-
-_HEADERS = 96  # bytes around a RoCE payload: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4 (rdma/ib_addr.h)
 
 LINK = Rule(
     "ip_link.state",
@@ -55,8 +54,7 @@ def judge(record: Record, context: Context) -> Judged:
         said += found
     if record.complaints and not record.links and not said:
         said.append(did_not_run("ip-link", record.complaints))
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
-    said.sort(key=lambda finding: order.get(finding.status, 3))
+    said.sort(key=lambda finding: bad_first(finding.status))
     facts: dict[str, Any] = {
         "links": len(record.links),
         "operstate": {link.name: link.operstate for link in record.links},
@@ -83,7 +81,7 @@ def _state(link: Link) -> Iterator[Finding]:
 
 
 def _mtu(link: Link, payload: int) -> Iterator[Finding]:
-    wanted = payload + _HEADERS
+    wanted = payload + ROCE_HEADERS
     if link.mtu is None:
         yield say(MTU, link.name, UNKNOWN, f"{link.name}: no MTU can be read", cause="output-truncated")
     elif link.mtu < wanted:

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple, Optional
 from weaklink.checks.tools import kernel_rules as rules
 from weaklink.checks.tools.base import Context, Judged, close, demand, say
 from weaklink.checks.tools.lspci import addresses, pci_key
-from weaklink.model.finding import DEGRADED, FAIL, OK, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, OK, UNKNOWN, Finding, bad_first
 from weaklink.observe.tools.kernel_events import Event, Port, Record, Xid
 
 # Facts that nobody knows when the log was not shown: none seen is not none there.
 _UNREAD = ("xids", "hardware_xids", "application_xids", "fallen_off_bus", "link_flaps", "soft_lockups", "flaps")
-_WORST_FIRST = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2, OK: 3}
 
 
 class _At(NamedTuple):
@@ -37,7 +36,7 @@ def judge(tool: str, record: Record, context: Context) -> Judged:
     said += _links(record, fabric, limit, link_state)
     said += _buses(record, cards)
     said += _storage(record)
-    said.sort(key=lambda at: (_WORST_FIRST[at.finding.status], at.before, at.line))
+    said.sort(key=lambda at: (bad_first(at.finding.status), at.before, at.line))
     findings = [at.finding for at in said] or list(_nothing(tool, record))
     return close(
         tool, _facts(record, lost, fabric, limit), findings, record.troubles, f"{record.messages} messages, no fault"

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from weaklink.checks.tools import storage_rules as rules
 from weaklink.checks.tools.base import Context, Judged, close, demand, say
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first
 from weaklink.observe.tools.lnetctl import Error, Interface, Record
 
 RULES = (rules.LNET_UP, rules.LNET_NET, rules.LNET_HEALTH, rules.LNET_PEER, rules.LNET_RAN)
@@ -27,8 +27,7 @@ def judge(record: Record, context: Context) -> Judged:
     findings = [*_errors(record), *_net(record, ours, wanted), *_states(ours, wanted), *_peers(record)]
     if not (findings or record.nets or record.interfaces or record.peers):
         findings.append(say(rules.LNET_RAN, "lnet", UNKNOWN, "no network and no error is printed; run it as root"))
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
-    findings.sort(key=lambda finding: order.get(finding.status, 3))
+    findings.sort(key=lambda finding: bad_first(finding.status))
     up = [item.nid for item in ours if item.status == "up"]
     facts: dict[str, Any] = {
         "nets": list(record.nets),

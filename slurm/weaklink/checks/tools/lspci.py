@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Optional
 
 from weaklink.checks.tools.base import DRAIN, NOTE, Context, Judged, Rule, close, demand, say
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first
 from weaklink.observe.tools.lspci import Device, Link, Record
 
 DEAD = Rule(
@@ -87,8 +87,7 @@ def judge(record: Record, context: Context) -> Judged:
         findings += _driverless(record, context)
         findings += _links(record, context, listed, profile)
         findings += _acs(record, context)
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
-    findings.sort(key=lambda finding: order.get(finding.status, 3))
+    findings.sort(key=lambda finding: bad_first(finding.status))
     facts = {**_facts(record), "bad": _bad(record, findings)}
     return close("pci", facts, findings, record.troubles, f"{len(record.devices)} devices, none is at fault")
 

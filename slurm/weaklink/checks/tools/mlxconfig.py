@@ -6,7 +6,7 @@ from typing import Any
 
 from weaklink.checks.tools.base import DID_NOT_RUN, NOTE, Context, Judged, Rule, close, demand, say
 from weaklink.checks.tools.mlx_common import did_not_run
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first
 from weaklink.observe.tools.mlxconfig import Device, Record, Setting
 
 _NAMED = re.compile(r"(.{1,120})\((\w{1,20})\)\Z")
@@ -36,8 +36,7 @@ def judge(record: Record, context: Context) -> Judged:
             said += _asked(device, required, record)
     if record.complaints and not record.devices:
         said.append(did_not_run("mlxconfig", record.complaints))
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
-    said.sort(key=lambda finding: order.get(finding.status, 3))
+    said.sort(key=lambda finding: bad_first(finding.status))
     return close("mlxconfig", _facts(record), said, record.troubles)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from weaklink.checks.tools.base import DID_NOT_RUN, DRAIN, NOTE, Context, Judged, Rule, close, demand, say
 from weaklink.checks.tools.mlx_common import did_not_run, pcie_wanted
-from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, worst
+from weaklink.model.finding import DEGRADED, FAIL, UNKNOWN, Finding, bad_first, worst
 from weaklink.observe.tools.mlx_common import gbps, lanes, plain_number
 from weaklink.observe.tools.mlxlink import Link, Pcie, Record
 
@@ -101,8 +101,7 @@ def judge(record: Record, context: Context) -> Judged:
         said += found
     if record.complaints and not record.links:
         said.append(did_not_run("mlxlink", record.complaints))
-    order = {FAIL: 0, DEGRADED: 1, UNKNOWN: 2}
-    by_link.sort(key=lambda pair: order.get(worst(finding.status for finding in pair[1]), 3))
+    by_link.sort(key=lambda pair: bad_first(worst(finding.status for finding in pair[1])))
     return close("mlxlink", _facts(record, [link for link, _ in by_link]), said, record.troubles)
 
 

@@ -4,12 +4,12 @@ By opensm 3.3.23: an unknown key is reported as ``Unrecognized token`` and ignor
 NVIDIA's opensm knows many more keys: only one that looks like a misspelt known one is called wrong.
 """
 
-import difflib
 from typing import Optional
 
 from weaklink.checks.tools.base import NOTE, Context, Judged, Rule, close, demand, say
 from weaklink.checks.tools.opensm_keys import ENGINES, KEYS
 from weaklink.model.finding import DEGRADED, FAIL, Finding
+from weaklink.model.words import nearest
 from weaklink.observe.tools.opensm_conf import NAME, Settings
 from weaklink.observe.tools.text import Trouble, integer
 
@@ -90,9 +90,9 @@ def judge(record: Settings, context: Context) -> Judged:
         findings.append(say(SPEED, "force_link_speed_ext", DEGRADED, "force_link_speed_ext 30: no speed above QDR"))
     unknown = [setting for setting in record.settings if setting.key not in KEYS]
     for setting in unknown:
-        near = difflib.get_close_matches(setting.key, KEYS, 1, 0.85)
-        if near and near[0] not in values:
-            found = f"line {setting.line}: {setting.key} is no key of opensm; {near[0]} is"
+        near = nearest(setting.key, KEYS, 0.85)
+        if near and near not in values:
+            found = f"line {setting.line}: {setting.key} is no key of opensm; {near} is"
             findings.append(say(KEY, setting.key, DEGRADED, found))
     twice = _duplicates(record)
     findings += [
