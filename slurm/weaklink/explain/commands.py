@@ -34,8 +34,8 @@ _PLAIN = {
     name: name
     for name in (
         "dcgmi", "ibstat", "ibstatus", "ibdev2netdev", "ibv_devinfo", "show_gids", "rdma", "iblinkinfo",
-        "ibqueryerrors", "ibnetdiscover", "perfquery", "smpquery", "ibswinfo", "ibdiagnet", "mlxlink", "flint",
-        "mlxfwmanager", "mlxconfig", "mlnx_qos", "dcb", "lldpcli", "lspci", "dmesg", "mountstats", "nfsstat",
+        "ibqueryerrors", "ibnetdiscover", "perfquery", "smpquery", "sminfo", "ibswinfo", "ibdiagnet", "mlxlink",
+        "flint", "mlxfwmanager", "mlxconfig", "mlnx_qos", "dcb", "lldpcli", "lspci", "dmesg", "mountstats", "nfsstat",
         "lnetctl", "lctl", "sinfo",
     )
 }  # fmt: skip

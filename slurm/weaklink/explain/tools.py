@@ -19,9 +19,9 @@ import weaklink.observe.tools
 ORDER = (
     "nccl-tests", "perftest", "nvidia-smi-topo", "nvidia-smi-nvlink", "nvidia-smi-q", "nvidia-smi-csv", "nvidia-smi",
     "dcgmi", "ibstatus", "ibstat", "ibdev2netdev", "ibv_devinfo", "show_gids", "rdma", "iblinkinfo", "ibqueryerrors",
-    "ibnetdiscover", "perfquery", "smpquery", "ibswinfo", "ibdiagnet", "mlxlink", "mlxfwmanager", "mlxconfig", "flint",
-    "mlnx_qos", "dcb", "ethtool-S", "ethtool-m", "ethtool", "ip-link", "lldpcli", "lspci", "mountstats", "nfsstat",
-    "mounts", "lnetctl", "lctl", "scontrol-node", "sinfo", "topology.conf", "slurm.conf", "opensm.conf",
+    "ibnetdiscover", "perfquery", "smpquery", "sminfo", "ibswinfo", "ibdiagnet", "mlxlink", "mlxfwmanager", "mlxconfig",
+    "flint", "mlnx_qos", "dcb", "ethtool-S", "ethtool-m", "ethtool", "ip-link", "lldpcli", "lspci", "mountstats",
+    "nfsstat", "mounts", "lnetctl", "lctl", "scontrol-node", "sinfo", "topology.conf", "slurm.conf", "opensm.conf",
     "fabricmanager", "dmesg", "syslog",
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ TOOLS = (
     "ibdiagnet",
     "ibswinfo",
     "perfquery",
+    "sminfo",
     "smpquery",
     "opensm_conf",
 )
