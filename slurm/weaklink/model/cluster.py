@@ -42,7 +42,6 @@ DEFAULT_BUDGET = {
 DEFAULT_POLICY = {"nonbatch": "cancel", "health_strikes": 2}
 DEFAULT_DEADLINES = {"prolog": 10, "epilog": 60, "health": 50, "check": 5, "slurm": 8}
 DEFAULT_SWEEP = {"bw_seconds": 2, "lat_iterations": 200, "min_loss": 0.15, "sigmas": 5, "baseline_sweeps": 3}
-TOPOLOGIES = ("tree", "block", "flat")
 
 
 def read(path: str | Path) -> Document:

@@ -75,26 +75,26 @@ def check(
     return tuple(warnings)
 
 
-def _ports_of(host: Host, networks: dict[str, Network], role: str) -> list[Nic]:
-    return [nic for nic in host.nics if networks[nic.network].role == role and nic.rdma_device]
+def _compute_ports(host: Host, networks: dict[str, Network]) -> list[Nic]:
+    return [nic for nic in host.nics if networks[nic.network].role == "compute" and nic.rdma_device]
 
 
 def _check_rails(
     document: Document, networks: dict[str, Network], groups: dict[str, Group], hosts: dict[str, Host]
 ) -> None:
     """Refuse groups of one rail-optimised fabric that have not the same rails."""
+    if document.data.get("fabric", {}).get("topology") != "rail":
+        return
     first: tuple[str, frozenset[tuple[int, int]]] | None = None
     for group in groups.values():
-        if group.role != "compute":
-            continue
-        ports = _ports_of(hosts[group.hosts[0]], networks, "compute")
-        found = [(nic.plane, nic.rail) for nic in ports]
-        if document.data.get("fabric", {}).get("topology") != "rail" or not found:
+        ports = _compute_ports(hosts[group.hosts[0]], networks) if group.role == "compute" else []
+        found = frozenset((nic.plane, nic.rail) for nic in ports)
+        if not found:
             continue
         if first is None:
-            first = (group.name, frozenset(found))
-        elif frozenset(found) != first[1]:
-            text = f"{len(set(found))} rails, and {first[0]} has {len(first[1])}"
+            first = (group.name, found)
+        elif found != first[1]:
+            text = f"{len(found)} rails, and {first[0]} has {len(first[1])}"
             raise document.error(
                 nics_path(document, group.name), text, "the same rails in all groups of a rail-optimised fabric"
             )
@@ -179,7 +179,7 @@ def _gpu_warnings(networks: dict[str, Network], group: Group, hosts: dict[str, H
     if group.role != "compute":
         return
     host = hosts[group.hosts[0]]
-    ports = _ports_of(host, networks, "compute")
+    ports = _compute_ports(host, networks)
     if not host.gpus:
         return
     if len(ports) < host.gpus:
